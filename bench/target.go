@@ -26,9 +26,11 @@ const (
 	gatewayTarget   = "gateway"
 	emulationTarget = "gateway-emulation"
 	identityTarget  = "gateway-identity"
-	// undescribedTarget has policy files about other paths, validatedTarget some about patches.
+	// undescribedTarget has policy files about other paths, validatedTarget some about patches, and etagsTarget one that has the
+	// gateway make ETags.
 	undescribedTarget = "gateway-undescribed"
 	validatedTarget   = "gateway-validated"
+	etagsTarget       = "gateway-etags"
 )
 
 // A Target is a row of the table: a server that is measured.
@@ -99,6 +101,12 @@ func targets() []Target {
 			Name: validatedTarget, Title: "**gateway, validated PATCH**", OfGateway: true, Check: checkValidated,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "validated"))
+			},
+		},
+		{
+			Name: etagsTarget, Title: "**gateway, ETags of its own**", OfGateway: true, Check: checkETags,
+			Command: func(m *Machine, listen string) ([]string, error) {
+				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "etags"))
 			},
 		},
 		{
@@ -176,6 +184,8 @@ func goals() []Goal {
 		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
 		{Load: patchLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 		{Load: patchLoad, Target: validatedTarget, Reference: gatewayTarget, AtMost: 1.15, Of: []string{"GET", patchLoad}},
+		// The backend's own ETags pass to clients of validatedTarget.
+		{Load: "GET", Target: etagsTarget, Reference: validatedTarget, AtMost: 1.15},
 		// That files describe other paths costs nothing, beyond what two runs of one program differ by.
 		{Load: "GET", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
 		{Load: postLoad, Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},

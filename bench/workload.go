@@ -44,8 +44,8 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, []string{emulationTarget, identityTarget, validatedTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, featureNames(features()), []string{emulationTarget, identityTarget, validatedTarget})...)},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, featureNames(features()), []string{emulationTarget, identityTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
@@ -162,6 +162,36 @@ func checkValidated(address string) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkETags makes sure that an object has an ETag of the gateway's, and that a PUT of another version is refused.
+func checkETags(address string) error {
+	client := http.Client{Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	url := "http://" + address + collection + "/" + objectName
+	read, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	_ = read.Body.Close()
+	if tag := read.Header.Get("ETag"); !strings.HasPrefix(tag, `"gw-`) {
+		return fmt.Errorf("the object has the ETag %s, which is not the gateway's", tag)
+	}
+	put, err := http.NewRequest(http.MethodPut, url, bytes.NewReader(workloadJSON))
+	if err != nil {
+		return err
+	}
+	put.Header.Set("Content-Type", "application/json")
+	put.Header.Set("If-Match", `"other"`)
+	answer, err := client.Do(put)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusPreconditionFailed {
+		return fmt.Errorf("a PUT of another version is answered %d", answer.StatusCode)
 	}
 	return nil
 }

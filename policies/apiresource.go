@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
@@ -54,6 +55,8 @@ type APIResourceSpec struct {
 	Errors              string                                          `json:"errors"`
 	ErrorFormat         string                                          `json:"errorFormat"`
 	ErrorTemplate       string                                          `json:"errorTemplate"`
+	// Rollout is nil if the description holds for all requests.
+	Rollout *rollout.ResourceSpec `json:"rollout"`
 }
 
 // APIResourcePaths are path templates.
@@ -85,10 +88,10 @@ func (l *loader) apiResource(o *manifest.Object, a *APIResource) {
 	l.useScope(o, a.Spec.scope(), inSpec)
 	for i := range a.Spec.Operations {
 		op := &a.Spec.Operations[i]
-		l.described(o, a.Spec.operation(op), op.Schema, field.NewPath("spec", "operations").Index(i), nil)
+		l.described(o, a.Spec.operation(op), op.Schema, field.NewPath("spec", "operations").Index(i), nil, a.Spec.Rollout)
 	}
 	if len(a.Spec.Paths.all()) > 0 {
-		l.described(o, a.Spec.resource(), a.Spec.Schema, field.NewPath("spec"), a.Spec.Scale)
+		l.described(o, a.Spec.resource(), a.Spec.Schema, field.NewPath("spec"), a.Spec.Scale, a.Spec.Rollout)
 	}
 	if a.Spec.leavesStatusOpen() {
 		l.At(o, Warning, "spec.schema.openAPIV3Schema.properties.status", "clients may write it: set `fields: {status: status}` if only the API itself may, "+
@@ -99,7 +102,7 @@ func (l *loader) apiResource(o *manifest.Object, a *APIResource) {
 // described adds a resource, or an operation, that is described at a path of an APIResource.
 func (l *loader) described(
 	o *manifest.Object, r *resource.Resource, v *apiextensionsv1.CustomResourceValidation, at *field.Path,
-	scale *apiextensionsv1.CustomResourceSubresourceScale,
+	scale *apiextensionsv1.CustomResourceSubresourceScale, plan *rollout.ResourceSpec,
 ) {
 	options := schema.Options{
 		Path: at.Child("schema", "openAPIV3Schema"), Resource: r.Envelope == resource.Kubernetes, Namespaced: r.Namespaced, Scale: scale,
@@ -112,7 +115,7 @@ func (l *loader) described(
 	if compiled != nil {
 		l.plans.note(o, compiled.Programs())
 	}
-	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled}, at: origin{o, at.String()}}
+	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled}, at: origin{o, at.String()}, rollout: plan}
 	if v != nil {
 		loaded.compiled.props = v.OpenAPIV3Schema
 	}

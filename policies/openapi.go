@@ -3,12 +3,14 @@ package policies
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
@@ -16,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/reuse"
@@ -54,6 +57,9 @@ type loadedDocumented struct {
 	*resource.Documented
 	contract *contract.Operation
 	at       origin
+	rollout  *rollout.ResourceSpec // nil: it holds for all requests
+	// rolloutAt is the place of the rollout.
+	rolloutAt string
 }
 
 // documentedScope is a scope, and the positions of its members in the document.
@@ -67,20 +73,21 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	c := documentCompiler{findings: f, from: o, compiled: map[compiledKey]*schema.Schema{}}
 	d, err := openapi.New(o.Document())
 	if err != nil {
-		c.At(o, Error, "openapi", "%s", err.Error())
+		at, message := "openapi", err.Error()
+		if fault, isPlaced := errors.AsType[*openapi.Fault](err); isPlaced {
+			at, message = fault.Path, fault.Message
+		}
+		c.At(o, Error, at, "%s", message)
 		return &c.made
 	}
 	resources, operations, found := d.Resources()
-	for _, f := range found {
+	overlooked, notes := openapi.Overlooked(d)
+	for _, f := range append(found, overlooked...) {
 		severity := Warning
 		if f.Error {
 			severity = Error
 		}
 		c.At(o, severity, f.Path, "%s", f.Message)
-	}
-	overlooked, notes := openapi.Overlooked(d)
-	for _, f := range overlooked {
-		c.At(o, Warning, f.Path, "%s", f.Message)
 	}
 	for _, f := range notes {
 		c.At(o, Note, f.Path, "%s", f.Message)
@@ -114,6 +121,7 @@ func (c *documentCompiler) noteDefaults(n int) {
 // operation takes an operation of a document that is no verb of a resource.
 func (c *documentCompiler) operation(said *openapi.Documented) {
 	compiled := c.contractOf(&said.Said, schema.Options{})
+	plan, planAt := c.rolloutOf(said)
 	for _, template := range said.Templates {
 		one := &resource.Documented{
 			Method: said.Method, Template: template, Scope: said.Scope, Slashes: said.Slashes, IsHeld: said.IsHeld(),
@@ -123,8 +131,30 @@ func (c *documentCompiler) operation(said *openapi.Documented) {
 			c.At(c.from, Warning, said.Place, "is left out: %s", err.Error())
 			continue
 		}
-		c.made.operations = append(c.made.operations, loadedDocumented{one, compiled, origin{path: said.Place}})
+		c.made.operations = append(c.made.operations, loadedDocumented{one, compiled, origin{path: said.Place}, plan, planAt})
 	}
+}
+
+// rolloutOf returns what the extension says of how far an operation is held to its description, and where it says so.
+func (c *documentCompiler) rolloutOf(said *openapi.Documented) (spec *rollout.ResourceSpec, at string) {
+	for _, m := range said.Rollouts {
+		if at = openapi.Place(m); m.Kind() == document.Null {
+			spec = nil
+			continue
+		}
+		if spec == nil {
+			spec = new(rollout.ResourceSpec)
+		}
+		strict, err := kjson.UnmarshalStrict(m.AppendRaw(nil), spec, kjson.DisallowDuplicateFields, kjson.DisallowUnknownFields)
+		if err == nil {
+			err = errors.Join(strict...)
+		}
+		if err != nil {
+			c.At(c.from, Error, at, "must be a rollout: %v", err)
+			return nil, at
+		}
+	}
+	return spec, at
 }
 
 // action takes an operation of a document that neither reads nor writes an object.
@@ -152,7 +182,7 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
 		c.made.resources = append(c.made.resources, loadedResource{
-			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()},
+			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(action.Of, "rollout"),
 		})
 	}
 }
@@ -166,6 +196,9 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		return
 	}
 	native := len(r.Paths) == 0
+	if native && a.Spec.Rollout != nil {
+		c.At(o, Error, saidAt(r, "rollout"), "must not be set: an API server holds requests to its own schemas")
+	}
 	if native && r.WatchesAnswers() {
 		c.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
 	}
@@ -217,7 +250,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 			"the API may refuse it, or forget what it had stored there, unless clients send it again")
 	}
 	c.made.resources = append(c.made.resources, loadedResource{
-		Resource: res, compiled: compiled, at: origin{path: r.Path()}, made: madeNames{r.IsMadePlural(), r.IsMadeKind()},
+		Resource: res, compiled: compiled, at: origin{path: r.Path()}, made: madeNames{r.IsMadePlural(), r.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(r, "rollout"),
 	})
 }
 
@@ -342,7 +375,7 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 	if compiled, done := c.compiled[key]; done {
 		return compiled
 	}
-	compiled, warnings, errs := compileOpenAPI(s, o)
+	compiled, warnings, errs := s.Compile(o)
 	if wrong := defaultsIn(errs); len(wrong) > 0 {
 		// A default that is not right by its own schema is not applied; the schema holds all the same.
 		for _, err := range errs {
@@ -351,7 +384,7 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 			}
 		}
 		s = s.Without(wrong)
-		compiled, warnings, errs = compileOpenAPI(s, o)
+		compiled, warnings, errs = s.Compile(o)
 	}
 	for _, err := range warnings {
 		c.At(c.from, Warning, s.Where(err.Field), "%s", finding.BodyOf(err))
@@ -398,7 +431,7 @@ func (c *documentCompiler) bodies(of openapi.Operation, options schema.Options) 
 		if b.As == contract.AsJSON && (of.Verb == resource.VerbCreate || of.Verb == resource.VerbUpdate) {
 			as = options
 		}
-		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, as), Alternatives: c.compile(b.Alternatives, schema.Options{})}
+		one := contract.Body{Media: b.Media, As: b.As, Form: b.Form, Schema: c.compile(b.Schema, as)}
 		if b.Schema != nil {
 			one.Owned = b.Schema.Owned
 		}
@@ -412,7 +445,7 @@ func (c *documentCompiler) answers(said []openapi.Answer) (made []contract.Answe
 	for _, a := range said {
 		one := contract.Answer{Code: a.Code, Headers: a.Headers, Values: c.compile(a.Values, schema.Options{})}
 		for _, of := range a.Contents {
-			content := contract.Content{Media: of.Media, Schema: c.compile(of.Schema, schema.Options{}), IsWrapped: of.Schema.IsWrapped()}
+			content := contract.Content{Media: of.Media, Schema: c.compile(of.Schema, schema.Options{})}
 			if of.Schema != nil {
 				content.Hidden = of.Schema.Hidden
 			}
@@ -421,11 +454,6 @@ func (c *documentCompiler) answers(said []openapi.Answer) (made []contract.Answe
 		made = append(made, one)
 	}
 	return made
-}
-
-func compileOpenAPI(s *openapi.Schema, o schema.Options) (*schema.Schema, field.ErrorList, field.ErrorList) {
-	o.Extensions = s.Extensions
-	return schema.Compile(s.Props, o)
 }
 
 // defaultsIn are the places of the schemas whose defaults are wrong.

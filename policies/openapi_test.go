@@ -240,11 +240,11 @@ paths:
 	}
 	for name, test := range map[string]struct{ file, want string }{
 		"a document": {order("type: object"), ""},
-		"keywords that are not enforced": {order("type: object\nproperties:\n  a: {type: string, format: iban, pattern: '(?=a)'}\n  b: {type: array, contains: {const: 1}}\nif: {required: [a]}"), "" +
+		"keywords that are not enforced": {order("type: object\nproperties:\n  a: {type: string, format: iban, pattern: '(?=a)'}\n  b: {type: array, divisibleBy: 1}\nrequired: desk"), "" +
+			"a.yaml:15: components.schemas.Order.required: must be a list of names of properties\n" +
 			"a.yaml:13: components.schemas.Order.properties.a.format: warning: the format 'iban' is not enforced\n" +
 			"a.yaml:13: components.schemas.Order.properties.a.pattern: warning: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?=`\n" +
-			"a.yaml:14: components.schemas.Order.properties.b.contains: warning: the keyword 'contains' is not enforced\n" +
-			"a.yaml:15: components.schemas.Order.if: warning: the keyword 'if' is not enforced\n"},
+			"a.yaml:14: components.schemas.Order.properties.b.divisibleBy: warning: the keyword 'divisibleBy' is not enforced\n"},
 		"references": {order("allOf:\n- {$ref: '#/components/schemas/Ordr'}\n- {$ref: 'common.yaml#/Base'}"), "" +
 			"a.yaml:12: components.schemas.Order.allOf[0].$ref: must point to something in the document, not '#/components/schemas/Ordr'\n" +
 			"a.yaml:13: components.schemas.Order.allOf[1].$ref: must lead to a file that can be read, not to 'common.yaml#/Base': there is no 'common.yaml'\n"},
@@ -267,8 +267,22 @@ paths:
 		"an extension about answers":      {settings("responses: Warn"), ""},
 		"an extension against answers":    {settings("responses: Deny"), "a.yaml:5: x-admission-gateway-resource.responses: must be 'Ignore' or 'Warn'\n"},
 		"an extension that leaves it out": {settings("ignore: true"), ""},
-		"another version":                 {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
-		"Swagger":                         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
+		"Swagger with a schema that is a list": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths: {}\ndefinitions:\n  items:\n    type: array\n    items:\n    - {type: string}\n",
+			"a.yaml:7: definitions.items.items: must be one schema, not a list\n"},
+		"Swagger with a reference to nothing": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths:\n  /a:\n    post:\n      parameters:\n      - {in: body, name: b, schema: {$ref: '#/definitions/B'}}\n      responses: {'200': {description: ok}}\n",
+			"a.yaml:7: paths[/a].post.parameters[0].schema.$ref: must point to something in the document, not '#/definitions/B'\n"},
+		"keywords of another type": {"openapi: 3.0.3\ninfo: {title: A, version: v1}\npaths:\n  /orders/{id}:\n    parameters:\n    - {name: id, in: path, schema: {type: string}}\n" +
+			"    - {name: q, in: query, required: 'yes', schema: {type: string}}\n    put:\n      security: key\n      parameters: {}\n" +
+			"      requestBody:\n        required: 'yes'\n        content: []\n      responses: {'200': {description: ok}}\n    get: [a]\n", "" +
+			"a.yaml:7: paths[/orders/{id}].parameters[1].required: must be a boolean, not a string\n" +
+			"a.yaml:9: paths[/orders/{id}].put.security: must be a list, not a string\n" +
+			"a.yaml:10: paths[/orders/{id}].put.parameters: must be a list, not an object\n" +
+			"a.yaml:12: paths[/orders/{id}].put.requestBody.required: must be a boolean, not a string\n" +
+			"a.yaml:13: paths[/orders/{id}].put.requestBody.content: must be an object, not a list\n" +
+			"a.yaml:15: paths[/orders/{id}].get: must be an object, not a list\n" +
+			"a.yaml:6: paths[/orders/{id}].parameters[0]: warning: must have `required: true`: a value in the path is always there\n"},
+		"another version": {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
+		"Swagger":         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
 		"a resource of another file too": {order("type: object") + "---\n" + orders, "a.yaml:6: paths[/orders/{id}]: path '/v2/orders' of 'orders-2' must not match the same requests as path '/v2/orders' of 'orders'\n" +
 			"a.yaml:6: paths[/orders/{id}]: path '/v2/orders/{name}' of 'orders-2' must not match the same requests as path '/v2/orders/{name}' of 'orders'\n" +
 			"a.yaml:6: paths[/orders/{id}]: note: is the resource 'orders-2', because a.yaml:17 has the name 'orders'; `x-admission-gateway-resource.names.plural` may give it another one\n"},

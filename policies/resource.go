@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
@@ -18,7 +19,10 @@ type loadedResource struct {
 	*resource.Resource
 	compiled compiledResource
 	at       origin
-	made     madeNames
+	rollout  *rollout.ResourceSpec // nil: it holds for all requests
+	// rolloutAt is the place of the rollout; "" is spec.rollout.
+	rolloutAt string
+	made      madeNames
 }
 
 // madeNames says which names of a resource no author gave. They give way to others.

@@ -19,6 +19,7 @@ var stages = []stage{
 	{"assemble", []string{"read"}, (*loader).assemble},
 	{"take", []string{"assemble"}, (*loader).take},
 	{"compile", []string{"take"}, (*loader).compileKinds},
+	{"rollouts", []string{"take"}, (*loader).planResources},
 	{"index", []string{"compile"}, (*loader).index},
 	{"register", []string{"take"}, (*loader).register},
 	{"reach", []string{"compile"}, (*loader).reach},
@@ -30,6 +31,7 @@ var stages = []stage{
 	{"schemas", []string{"register"}, (*loader).checkSchemas},
 	{"exceptions", []string{"compile"}, (*loader).checkExceptions},
 	{"reads", []string{"compile"}, (*loader).checkReads},
+	{"tried", []string{"index", "register", "rollouts"}, (*loader).checkTried},
 	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
 }

@@ -51,8 +51,10 @@ type admitter struct {
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
-	outside    outside              // which policies are not about the request
 	patched    *contract.Body       // what the API's document says of the patch; nil if it says nothing
+	// isRehearsal says that the request is only tried.
+	isRehearsal bool
+	outside     outside // which policies are not about the request
 }
 
 // noteWrong keeps which parameters are wrong, for templates of refusals.
@@ -119,6 +121,11 @@ func (a *admitter) foresee() {
 	i := &a.request.Info
 	a.outside.admitter = a
 	i.Foresight = &a.outside
+}
+
+// rehearse lets nothing be counted or logged of what policies and schemas find: the request is not refused by it.
+func (a *admitter) rehearse() {
+	a.isRehearsal, a.report.Observer, a.report.Decisions = true, nil, nil
 }
 
 // reset forgets the request.
@@ -455,6 +462,9 @@ func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
 	for _, e := range result.Errors {
+		if a.isRehearsal {
+			break
+		}
 		a.gateway.metrics.SchemaRefused(w.Info.Resource, string(e.Type))
 	}
 	return status.Detail(a.request.Invalid(shownName(w), result.Errors, result.More), result.Details)
@@ -483,9 +493,6 @@ func (a *admitter) validateOnce(s storage.Storage, w *storage.Write) (result sch
 		}
 		result = s.Validate(schema, f, w)
 		result.Errors = w.Faults(result.Errors)
-	}
-	if w.Declared != nil && w.Declared.Alternatives != nil {
-		result = w.Declared.Check(w.Object.Root(), a.frame)
 	}
 	if failures := s.ValidateMetadata(w); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)

@@ -47,6 +47,9 @@ func (a *admitter) noteKind() {
 // only want noted, and the annotations that policies make of the request. Values of other objects
 // are among them only if the author of a policy wrote them into an annotation (ERR-7).
 func (a *admitter) audit() {
+	if a.isRehearsal {
+		return
+	}
 	a.noteKind()
 	for _, f := range a.report.IgnoredFailures() {
 		if times, tell := a.gateway.often.ignored.Allow(f.Policy, time.Now()); tell {
@@ -84,6 +87,9 @@ func (a *admitter) audit() {
 // auditTerms counts the results of policies that are only tried, and the policies that were not
 // evaluated.
 func (a *admitter) auditTerms() {
+	if a.isRehearsal {
+		return
+	}
 	a.report.Settle()
 	failures := a.report.TriedFailures()
 	for i, f := range failures {

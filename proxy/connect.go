@@ -201,10 +201,17 @@ func (h *handler) passUndescribed() error {
 // passThrough is the way of a request to a plain API that no file describes: it passes as it came, with
 // whatever method, body and protocol, and so does the answer, unless the route is closed to such requests.
 func (h *handler) passThrough() (err error) {
-	head := &h.incoming.Head
-	if err := h.route.admit(head, &h.request.Info); err != nil {
+	if h.isTriedUnread {
+		defer h.addWarnings()
+	} else if err := h.route.admit(&h.incoming.Head, &h.request.Info); err != nil {
 		return err
 	}
+	return h.forward(false)
+}
+
+// forward sends the request as it came. isRead says that its body was read already.
+func (h *handler) forward(isRead bool) (err error) {
+	head := &h.incoming.Head
 	m := storage.Message{IsSafe: h.request.IsRead() && !head.HasBody() && head.Upgrade == nil}
 	switch {
 	case len(h.request.Body) > 0: // which was read, and may have been decoded
@@ -216,6 +223,8 @@ func (h *handler) passThrough() (err error) {
 		if isTunnelled(head.Upgrade) {
 			h.upgrade.protocol = head.Upgrade
 		}
+	case isRead:
+		m.Body = h.request.Body
 	case h.incoming.HasArrived():
 		if err := h.body.readOpaque(); err != nil {
 			return err

@@ -38,9 +38,11 @@ type handler struct {
 	named      compress.Variant // of the answer that the client has, by its If-None-Match
 	kept       int              // how many of the warnings are not of the attempt at hand
 
-	upgrade  upgrade
-	trail    *trail
-	detached bool // the answer goes on without the handler
+	upgrade upgrade
+	trail   *trail
+	// isTriedUnread says that the request passes as undescribed, because its description is only tried.
+	isTriedUnread bool
+	detached      bool // the answer goes on without the handler
 }
 
 // An upgrade is the change of a connection to another protocol.

@@ -42,11 +42,17 @@ func (h *handler) resolveTarget() error {
 	if deprecated := h.set.Deprecation(res); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = h.checkHead(resolver)
 	}
-	if err := h.checkHead(resolver); err != nil {
-		return err
+	if err != nil {
+		if !h.tryUnread(res, err) {
+			return err
+		}
+		info, res = h.request.Info, nil
+		if err := dropForeign(h.incoming); err != nil {
+			return err
+		}
 	}
 	if head.Upgrade != nil {
 		h.incoming.Linger() // the client may be sending in the other protocol already

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -8,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
@@ -41,6 +43,11 @@ type scope struct {
 	isForeseen  bool // policies may be asked before an object is read
 	isWatched   bool // answers are compared with what the document declares
 	isClosed    bool // requests have a method that no file describes, and could change what policies or a schema judge
+	// plan says how far the description is in force; nil: for all requests.
+	plan *rollout.Plan
+	// tried counts requests to which the description is not applied; nil if it is for all.
+	tried *rollout.Operation
+	trial int // the place of its stage
 
 	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
 	// the steps that complete the answer.
@@ -77,7 +84,11 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		s.scaler = s.storage.Scaler()
 	}
 	s.attempt = attemptOf(s)
+	if s.plan = planOf(i, r); s.plan != nil {
+		s.tried = s.plan.Count().Operation(operationOfPlan(i, r))
+	}
 	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
+	s.trial = slices.IndexFunc(s.stages, func(one stage) bool { return one.name == "try" })
 	return s
 }
 

@@ -29,6 +29,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	add(isExplained, "limit", (*handler).explainLimits)
 	add(!isExplained && s.limits != nil, "limit", (*handler).enforceLimits)
 	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)
+	add(s.tried != nil && (!i.IsUndescribed || s.isClosed), "try", (*handler).try)
 	if i.IsRedirected {
 		add(true, "redirect", (*handler).redirect)
 		return all

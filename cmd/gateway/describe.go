@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
@@ -136,9 +137,15 @@ func (n *node) describeTerms(s *admin.Status, at time.Time) {
 	terms := m.Current().Terms()
 	for _, p := range terms.Rollouts {
 		count := p.Count().Numbers()
-		s.Rollouts = append(s.Rollouts, admin.Rollout{
-			Policy: p.Policy(), Enforced: p.In(at), Would: count.Would, Tried: count.Tried, Since: count.Since.UTC().Truncate(time.Second),
-		})
+		one := admin.Rollout{Policy: p.Policy(), Enforced: p.In(at), Would: count.Would, Tried: count.Tried, Since: count.Since.UTC().Truncate(time.Second)}
+		for _, o := range p.Count().Operations() {
+			shown := admin.RolloutOperation{Operation: strings.TrimSpace(o.Method + " " + o.Path), Would: o.Would, Tried: o.Tried, Unjudged: o.Unjudged}
+			for _, e := range o.Examples {
+				shown.Examples = append(shown.Examples, admin.RolloutExample{Code: e.Code, Reason: e.Reason, Fields: e.Fields, Count: e.Count, Last: e.Last.UTC().Truncate(time.Second)})
+			}
+			one.Operations = append(one.Operations, shown)
+		}
+		s.Rollouts = append(s.Rollouts, one)
 	}
 	slices.SortFunc(s.Rollouts, func(a, b admin.Rollout) int { return cmp.Compare(a.Policy, b.Policy) })
 	for _, e := range terms.Exceptions {

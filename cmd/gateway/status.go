@@ -211,6 +211,7 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			fmt.Fprintf(&w, "%s\t%s\t%s\n", r.Policy, cmp.Or(r.Enforced, "everywhere"), r.Sentence())
 		}
 	}
+	writeTried(&w, s.Rollouts)
 	if len(s.Exceptions) > 0 {
 		fmt.Fprint(&w, "\nEXCEPTION\tPOLICIES\tENDS\tUSED\tREASON\n")
 		for i := range s.Exceptions {
@@ -321,4 +322,19 @@ func printable(to io.Writer, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// writeTried writes what descriptions that are only tried would have refused, by operation.
+func writeTried(w io.Writer, rollouts []admin.Rollout) {
+	isBegun := false
+	for i := range rollouts {
+		for j := range rollouts[i].Operations {
+			o := &rollouts[i].Operations[j]
+			if !isBegun {
+				fmt.Fprint(w, "\nOPERATION\tWOULD HAVE REFUSED\tBECAUSE OF\n")
+				isBegun = true
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", o.Operation, o.Share(), o.Texts())
+		}
+	}
 }

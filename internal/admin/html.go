@@ -263,6 +263,7 @@ func (p *page) terms(s *Status) {
 			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", r.Policy, cmp.Or(r.Enforced, "everywhere"), r.Sentence())
 		}
 		p.Add("</table>")
+		p.triedOperations(s)
 	}
 	p.Add("\n")
 	if len(s.Exceptions) > 0 {
@@ -276,6 +277,24 @@ func (p *page) terms(s *Status) {
 		p.Add("</table>")
 	}
 	p.Add("\n")
+}
+
+// triedOperations shows what descriptions that are only tried would have refused, by operation.
+func (p *page) triedOperations(s *Status) {
+	isBegun := false
+	for i := range s.Rollouts {
+		for j := range s.Rollouts[i].Operations {
+			o := &s.Rollouts[i].Operations[j]
+			if !isBegun {
+				p.Add("\n<table>\n<tr><th>Operation</th><th>Would have refused</th><th>Because of</th></tr>\n")
+				isBegun = true
+			}
+			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", o.Operation, o.Share(), o.Texts())
+		}
+	}
+	if isBegun {
+		p.Add("</table>")
+	}
 }
 
 func (p *page) exception(e *Exception) {

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,6 +18,59 @@ type Rollout struct {
 	Would int64     `json:"would"`
 	Tried int64     `json:"tried"`
 	Since time.Time `json:"since"`
+	// Operations are the operations of a document, or of an APIResource, that had requests.
+	Operations []RolloutOperation `json:"operations,omitempty"`
+}
+
+// RolloutOperation says what a description would have done to requests of one operation.
+type RolloutOperation struct {
+	// Operation is the method and the template of the path.
+	Operation string `json:"operation"`
+	// Would counts the requests that would have been refused, Unjudged ones that could not be judged, of Tried ones.
+	Would    int64 `json:"would"`
+	Tried    int64 `json:"tried"`
+	Unjudged int64 `json:"unjudged"`
+	// Examples are the kinds of refusals, the most frequent first.
+	Examples []RolloutExample `json:"examples,omitempty"`
+}
+
+// RolloutExample is a kind of refusal. It has no value that a client sent.
+type RolloutExample struct {
+	Code   int       `json:"code"`
+	Reason string    `json:"reason"`
+	Fields []string  `json:"fields,omitempty"`
+	Count  int64     `json:"count"`
+	Last   time.Time `json:"last"`
+}
+
+// Share says how many requests of the operation would have been refused.
+func (o *RolloutOperation) Share() string {
+	text := thousands(o.Would) + " of " + thousands(o.Tried)
+	if o.Tried > 0 {
+		text += fmt.Sprintf(" (%.1f %%)", 100*float64(o.Would)/float64(o.Tried))
+	}
+	if o.Unjudged > 0 {
+		text += ", " + thousands(o.Unjudged) + " not judged"
+	}
+	return text
+}
+
+// Text says what would have been refused, such as '422 Invalid: lines[0].sku (12)'.
+func (e *RolloutExample) Text() string {
+	text := strconv.Itoa(e.Code) + " " + e.Reason
+	if len(e.Fields) > 0 {
+		text += ": " + strings.Join(e.Fields, ", ")
+	}
+	return text + " (" + thousands(e.Count) + ")"
+}
+
+// Texts says what would have been refused, the most frequent first.
+func (o *RolloutOperation) Texts() string {
+	texts := make([]string, len(o.Examples))
+	for i := range o.Examples {
+		texts[i] = o.Examples[i].Text()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // Exception says about which requests policies are not asked.

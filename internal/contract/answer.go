@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -29,10 +28,8 @@ type Answer struct {
 type Content struct {
 	// Media is the type in lower case; it may be a range, such as 'image/*'.
 	Media string
-	// Schema holds for JSON; nil if the document says nothing of it. With IsWrapped it is the schema of a list that has
-	// the JSON as its one item.
-	Schema    *schema.Schema
-	IsWrapped bool
+	// Schema holds for JSON; nil if the document says nothing of it.
+	Schema *schema.Schema
 	// Hidden are the members that are writeOnly.
 	Hidden *Members
 }
@@ -171,15 +168,7 @@ func (c *Content) CheckBody(body []byte, limits document.Limits) ([]Departure, e
 	if len(bytes.TrimSpace(body)) == 0 {
 		return []Departure{{OfBody, "", "must not be empty"}}, nil
 	}
-	text := body
-	if c.IsWrapped {
-		if limits.Memory != nil && !limits.Memory.Grow(len(body)) {
-			return nil, document.ErrNoMemory
-		}
-		text = slices.Concat([]byte("["), body, []byte("]"))
-		limits.Depth++
-	}
-	d, err := document.Parse(text, limits)
+	d, err := document.Parse(body, limits)
 	var why *document.Error
 	switch {
 	case errors.As(err, &why) && (why.Code == document.NoMemory || why.Code == document.TooLarge):
@@ -197,11 +186,6 @@ func (c *Content) CheckBody(body []byte, limits document.Limits) ([]Departure, e
 	found := departures(OfBody, c.Schema.Validate(f, d.Root(), document.Node{}).Errors)
 	for _, n := range c.Hidden.In(d.Root()) {
 		found = append(found, Departure{OfWriteOnly, n.Path(), "must not be shown: it is writeOnly"})
-	}
-	if c.IsWrapped {
-		for k := range found {
-			found[k].Field = strings.TrimPrefix(strings.TrimPrefix(found[k].Field, "[0]"), ".")
-		}
 	}
 	return found, nil
 }

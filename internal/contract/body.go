@@ -3,8 +3,6 @@ package contract
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -21,13 +19,10 @@ type Body struct {
 	// that are not read. Owned says what of it the API itself sets.
 	Schema *schema.Schema
 	Owned  *Members
-	// Alternatives says in the place of Schema what JSON must be that may be an object or something else: it is the schema of
-	// a list with the body as its only item.
-	Alternatives *schema.Schema
 }
 
 // IsDescribed reports whether anything is said of what a body must be.
-func (b *Body) IsDescribed() bool { return b != nil && (b.Schema != nil || b.Alternatives != nil) }
+func (b *Body) IsDescribed() bool { return b != nil && b.Schema != nil }
 
 // Check returns what is wrong with a body that was read, by the schema of its media type alone. The frame is asked for only
 // if the schema has rules.
@@ -35,27 +30,12 @@ func (b *Body) Check(root document.Node, frame func() *cel.Frame) schema.Result 
 	if !b.IsDescribed() {
 		return schema.Result{}
 	}
-	of := b.Schema
-	if b.Alternatives != nil {
-		of = b.Alternatives
-		wrapped, err := document.Parse(append(root.AppendRaw([]byte("[")), ']'), document.Limits{})
-		if err != nil {
-			return schema.Result{Errors: field.ErrorList{field.Invalid(nil, field.OmitValueType{}, "must be JSON that can be read again: "+err.Error())}}
-		}
-		defer wrapped.Release()
-		root = wrapped.Root()
-	}
 	var f *cel.Frame
-	if of.HasRules() {
+	if b.Schema.HasRules() {
 		f = frame()
 		f.SetBudget(cel.PolicyBudget)
 	}
-	result := of.Validate(f, root, document.Node{})
-	if b.Alternatives != nil {
-		for _, err := range result.Errors {
-			err.Field = strings.TrimPrefix(strings.TrimPrefix(err.Field, "[0]"), ".")
-		}
-	}
+	result := b.Schema.Validate(f, root, document.Node{})
 	if b.Form != nil {
 		result.Errors = Renamed(b.Form.Fields, result.Errors)
 	}

@@ -18,7 +18,7 @@ func (s *Schema) Check(v document.Node, use Use) Result {
 	}
 	w := walks.Get().(*walk)
 	defer w.release()
-	w.use, w.top, w.budget = use, v, baseBudget+valueBudget*v.Document().Values()
+	w.use, w.except, w.top, w.budget = use, s.except, v, baseBudget+valueBudget*v.Document().Values()
 	w.check(s.root, v, none)
 	if w.budget < 0 {
 		w.failures, w.more = nil, 0

@@ -150,7 +150,11 @@ func (f *filler) combine(name string, m document.Node) {
 	case f.discriminates(m):
 		// the discriminator has the alternatives
 	default:
-		if s := f.union(branches, name == "oneOf"); s != nil {
+		s := f.union(branches, name == "oneOf")
+		if s == nil {
+			s = lists(branches, name == "oneOf")
+		}
+		if s != nil {
 			l.all = append(l.all, s)
 			return
 		}
@@ -220,6 +224,9 @@ func (f *filler) conditional(name string, m document.Node) {
 // complete ends a schema whose keywords were read.
 func (f *filler) complete() {
 	s := f.s
+	if f.isOpenAPI() {
+		f.impossible()
+	}
 	if o := s.object; o != nil {
 		f.link(o)
 	}
@@ -243,6 +250,6 @@ func (c *Compiler) finish(made []queued) {
 			s.logic = nil
 		}
 		s.isFramed = s.object != nil || s.list != nil || s.logic != nil
-		s.isPlain = s.isPlain || !s.isNever && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
+		s.isPlain = s.isPlain || !s.isNever && !s.isWriteOnly && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
 	}
 }

@@ -137,7 +137,7 @@ type filler struct {
 
 func (f *filler) object() *objectRules {
 	if f.s.object == nil {
-		f.s.object = &objectRules{least: -1, most: -1}
+		f.s.object = newObject()
 	}
 	return f.s.object
 }
@@ -328,7 +328,7 @@ func bare(u *url.URL) string {
 func Resolve(root document.Node, ref string) (document.Node, error) {
 	pointer, isLocal := strings.CutPrefix(ref, "#")
 	if !isLocal || !root.Valid() {
-		return document.Node{}, fmt.Errorf("must be a reference within the document, such as '#/components/schemas/Order', not '%.200s': bundle the document first", ref)
+		return document.Node{}, fmt.Errorf("must be a reference within the document or to a file of its folder, such as '#/components/schemas/Order' or 'order.yaml#/Order', not '%.200s'", ref)
 	}
 	at := root
 	if pointer == "" {

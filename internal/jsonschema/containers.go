@@ -101,24 +101,16 @@ func (f *filler) property(name string) *property {
 	return &o.properties[len(o.properties)-1]
 }
 
-// link makes the properties of an object findable.
+// link completes an object.
 func (f *filler) link(o *objectRules) {
 	if len(o.properties) > document.MaxNames {
 		f.refuse(f.at, "must have at most %d properties", document.MaxNames)
 		o.properties = o.properties[:document.MaxNames]
 	}
-	names := make([]string, len(o.properties))
-	for i, p := range o.properties {
-		names[i] = p.name.String()
-		if p.isRequired {
-			o.required++
-		}
-	}
-	o.names = document.NewNames(names)
 	if f.isOpen { // members are not to be refused for an expression that is not enforced
 		o.additional, o.unevaluated = nil, nil
 	}
-	o.walks = len(o.properties) > 0 || len(o.patterns) > 0 || o.additional != nil || o.propertyIs != nil
+	o.link()
 }
 
 // listKeyword compiles the keywords of lists.

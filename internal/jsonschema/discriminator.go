@@ -252,12 +252,12 @@ func (f *filler) heirs(m document.Node, property string) {
 	mapped := f.mapping(m)
 	c := &choice{property: document.NewName(strings.Clone(property))}
 	schemas, _ := Resolve(f.root, strings.TrimSuffix(componentPrefix, "/"))
+	f.addCases(c, mapped, base, nil, false, anything)
 	for _, heir := range heirs {
 		n, _ := schemas.Get(heir)
 		values, known := f.ownValues(n, property, base)
 		f.addCases(c, mapped, heir, values, known, f.sub(n))
 	}
-	f.addCases(c, mapped, base, nil, false, anything)
 	if c = f.checked(c, m); c != nil {
 		l := f.s.logical()
 		l.choices = append(l.choices, c)

@@ -90,6 +90,8 @@ const (
 	Patched
 	// Answers come from the API: what is writeOnly may be missing, and must be.
 	Answers
+	// Partial values have what they change: anything may be missing.
+	Partial
 )
 
 // Finding is something about a schema that its author should know.
@@ -103,7 +105,64 @@ type Finding struct {
 }
 
 // Schema is a compiled schema. It is immutable, and keeps nothing of the document.
-type Schema struct{ root *schema }
+type Schema struct {
+	root   *schema
+	except *document.Names // see Except
+}
+
+// Except is the schema without what it says of the values of some members of the whole.
+func (s *Schema) Except(names ...string) *Schema {
+	if len(names) == 0 {
+		return s
+	}
+	except := document.NewNames(names)
+	return &Schema{root: s.root, except: &except}
+}
+
+// Member is a value of an object of objects: the place that it is in, and its name there.
+type Member struct {
+	Place, Name string
+	Schema      *Schema
+}
+
+// Compose makes the schema of an object of objects, of which each member has a schema of its own.
+func Compose(members []Member) *Schema {
+	root := &schema{accepts: anyKind, object: newObject(), isFramed: true}
+	places := map[string]*schema{}
+	for _, m := range members {
+		at := places[m.Place]
+		if at == nil {
+			at = &schema{accepts: anyKind, object: newObject(), isFramed: true}
+			places[m.Place] = at
+			root.object.properties = append(root.object.properties, property{name: document.NewName(m.Place), schema: at})
+		}
+		at.object.properties = append(at.object.properties, property{name: document.NewName(m.Name), schema: m.Schema.root})
+	}
+	root.object.link()
+	for _, at := range places {
+		at.object.link()
+	}
+	return &Schema{root: root}
+}
+
+// Anything is the schema of any value.
+func Anything() *Schema { return &Schema{root: anything} }
+
+func newObject() *objectRules { return &objectRules{least: -1, most: -1} }
+
+// link makes the properties of an object findable.
+func (o *objectRules) link() {
+	names := make([]string, len(o.properties))
+	o.required = 0
+	for i, p := range o.properties {
+		names[i] = p.name.String()
+		if p.isRequired {
+			o.required++
+		}
+	}
+	o.names = document.NewNames(names)
+	o.walks = len(o.properties) > 0 || len(o.patterns) > 0 || o.additional != nil || o.propertyIs != nil
+}
 
 // Failure is something that is wrong with a value.
 type Failure struct {

@@ -27,6 +27,8 @@ func (c *Compiler) endless(q queued) {
 		c.warn(q.node, "must not refer to itself by way of '$ref' and 'allOf' alone; this is not enforced")
 	case slices.ContainsFunc(append(slices.Clone(l.not), l.condition), func(s *schema) bool { return s != nil && reaches([]*schema{s}, q.schema, inPlace) }):
 		c.refuse(q.node, "must not refer to itself by way of 'not' or 'if'")
+	case reaches(l.all, q.schema, beside), slices.ContainsFunc(l.groups, func(g group) bool { return reaches(g.branches, q.schema, beside) }):
+		c.warn(q.node, "refers to itself for the same value by way of its alternatives: there it is taken to hold")
 	}
 }
 
@@ -54,6 +56,19 @@ func onlyAll(s *schema, visit func(*schema)) {
 	if s.logic != nil {
 		for _, n := range s.logic.all {
 			visit(n)
+		}
+	}
+}
+
+// beside visits the schemas that one applies to the same value without a discriminator.
+func beside(s *schema, visit func(*schema)) {
+	onlyAll(s, visit)
+	if s.logic == nil {
+		return
+	}
+	for _, g := range s.logic.groups {
+		for _, b := range g.branches {
+			visit(b)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // object checks the members of an object.
 func (w *walk) object(o *objectRules, v document.Node, m markers) bool {
 	ok := true
-	if n := v.Len(); n < o.least {
+	if n := v.Len(); n < o.least && w.use != Partial {
 		if ok = false; !w.fails() {
 			w.add(v, wording.MinProperties(w.path(v), int64(n), int64(o.least)))
 		}
@@ -29,7 +29,7 @@ func (w *walk) object(o *objectRules, v document.Node, m markers) bool {
 			return false
 		}
 	}
-	if there < o.required {
+	if there < o.required && w.use != Partial {
 		ok = w.required(o, v) && ok
 	}
 	for i := range o.dependents {
@@ -46,6 +46,14 @@ func (w *walk) members(o *objectRules, v document.Node, m markers, ok bool) (the
 	i := 0
 	for c := v.Children(); c.Valid(); c.Next() {
 		isDescribed, isRight := false, true
+		if w.except != nil && v == w.top && c.Find(w.except) >= 0 {
+			if at := c.Find(&o.names); at >= 0 && o.properties[at].isRequired {
+				there++
+			}
+			w.mark(m, i)
+			i++
+			continue
+		}
 		if at := c.Find(&o.names); at >= 0 {
 			p := &o.properties[at]
 			if p.isRequired {

@@ -14,33 +14,87 @@ import (
 const manyStrings = 8
 
 func (f *filler) enumeration(m document.Node, isConst bool) {
-	e := &enumRules{and: f.s.enum}
-	add := func(v document.Node) {
+	if !isConst && m.Kind() != document.Array {
+		f.refuse(m, "must be a list of values")
+		return
+	}
+	f.s.enum = enumerationOf(listed(m, isConst), f.s.enum)
+}
+
+// listed are the values of an enumeration or a constant.
+func listed(m document.Node, isConst bool) (values []document.Node) {
+	if isConst {
+		return []document.Node{m}
+	}
+	for item := m.First(); item.Valid(); item = item.Next() {
+		values = append(values, item)
+	}
+	return values
+}
+
+// enumerationOf makes an enumeration that holds beside another one, which may be nil.
+func enumerationOf(values []document.Node, and *enumRules) *enumRules {
+	e := &enumRules{and: and}
+	for _, v := range values {
 		if v.Kind() == document.String {
 			text := strings.Clone(v.Str())
 			if !slices.Contains(e.strings, text) {
 				e.strings, e.shown = append(e.strings, text), append(e.shown, text)
 			}
-			return
+			continue
 		}
-		e.others, e.shown = append(e.others, constant(v.Raw())), append(e.shown, string(v.Raw()))
-	}
-	switch {
-	case isConst:
-		add(m)
-	case m.Kind() != document.Array:
-		f.refuse(m, "must be a list of values")
-		return
-	default:
-		for item := m.First(); item.Valid(); item = item.Next() {
-			add(item)
+		e.others = append(e.others, constant(v.Raw()))
+		if v.Kind() != document.Null { // which messages do not list
+			e.shown = append(e.shown, string(v.Raw()))
 		}
 	}
 	if len(e.strings) > manyStrings && len(e.strings) <= document.MaxNames {
 		e.names = document.NewNames(e.strings)
 	}
-	f.s.enum = e
+	return e
 }
+
+// impossible names the values of an enumeration that are not of the schema's type.
+func (f *filler) impossible() {
+	list, _ := f.at.Get("enum")
+	for v := list.First(); v.Valid(); v = v.Next() {
+		switch {
+		case v.Kind() == document.Null && f.s.isNullable:
+		case !f.s.accepts.has(v.Kind()), v.Kind() == document.Number && f.s.isWhole && !v.IsWhole():
+			f.warn(v, "must be a value of the schema's type; it is left out of the enumeration")
+		}
+	}
+}
+
+// lists makes one schema of alternatives that list values and say nothing else; nil if they do not, or if
+// a value would match two of which one must.
+func lists(branches []document.Node, isOne bool) *schema {
+	var all []document.Node
+	for _, b := range branches {
+		var own []document.Node
+		for m := b.First(); m.Valid(); m = m.Next() {
+			switch key := m.Key(); {
+			case (key == "enum" && m.Kind() == document.Array || key == "const") && own == nil:
+				own = listed(m, key == "const")
+			case key != "type" && (!IsAnnotation(key) || key == "readOnly" || key == "writeOnly"):
+				return nil
+			}
+		}
+		if own == nil || len(all)+len(own) > manyListed {
+			return nil
+		}
+		for _, v := range own {
+			if isOne && slices.ContainsFunc(all, func(o document.Node) bool { return document.EqualNodes(o, v) }) {
+				return nil
+			}
+		}
+		all = append(all, own...)
+	}
+	return &schema{accepts: anyKind, enum: enumerationOf(all, nil)}
+}
+
+// manyListed is how many values of alternatives are compared with each other.
+const manyListed = 200
 
 // textKeyword compiles the keywords of strings, and `format`, which numbers have too.
 func (f *filler) textKeyword(name string, m document.Node) {

@@ -48,6 +48,7 @@ func (w *walk) markAll(m markers, n int) {
 // walk is one check of a value.
 type walk struct {
 	use      Use
+	except   *document.Names // members of the whole whose values are not looked at; nil if there are none
 	top      document.Node
 	frames   []frame
 	failures []Failure

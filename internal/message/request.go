@@ -1,6 +1,9 @@
 package message
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Underscores says what happens to a header whose name has a '_'. Many
 // servers read X_Remote_User as X-Remote-User.
@@ -63,6 +66,13 @@ type Head struct {
 
 // Headers returns the header lines in their order, dropped ones included.
 func (h *Head) Headers() []Header { return h.headers }
+
+// Copy returns a head that can be changed by itself. Its bytes are the same.
+func (h *Head) Copy() Head {
+	c := *h
+	c.headers = slices.Clone(h.headers)
+	return c
+}
 
 // HasBody reports whether a body follows the head.
 func (h *Head) HasBody() bool { return h.ContentLength != 0 }

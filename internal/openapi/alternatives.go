@@ -22,7 +22,7 @@ func (b *builder) groups(c *conjunction) {
 				b.group(c, p, key, list)
 			}
 		}
-		if discriminator, has := p.Get("discriminator"); has && !found && !p.inherited {
+		if discriminator, has := p.Get("discriminator"); has && !found && !p.inherited && !b.t.isJudged {
 			b.children(c, p, discriminator)
 		}
 	}
@@ -56,6 +56,8 @@ func (b *builder) group(c *conjunction, p part, key string, list document.Node) 
 		for _, n := range branches {
 			b.consts = append(b.consts, constants(n)...)
 		}
+	case b.t.isJudged:
+		b.ownedWithin(branches, c.trail)
 	default:
 		b.alternatives(c, p, key, branches)
 	}

@@ -4,11 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/schema"
 )
 
 // AnswersKey is the member of the extension that says what becomes of answers which are not what the document declares.
@@ -95,16 +92,4 @@ func headersOf(d *Document, response document.Node) ([]contract.Parameter, *Sche
 		}
 	})
 	return valuesOf(d, all, response)
-}
-
-// IsWrapped reports whether the schema is the one of a list whose one item is the answer.
-func (s *Schema) IsWrapped() bool { return s != nil && s.isWrapped }
-
-// wrap makes the schema of a list of the values of one that is neither of objects nor of lists.
-func wrap(props apiextensionsv1.JSONSchemaProps, e *schema.Extensions) (apiextensionsv1.JSONSchemaProps, *schema.Extensions) {
-	list := &schema.Extensions{}
-	if !e.Empty() {
-		list.Items = e
-	}
-	return apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props}}, list
 }

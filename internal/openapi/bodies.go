@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -20,8 +21,6 @@ type Body struct {
 	Form *contract.Form
 	// Schema is what a form or JSON must be; nil for other bodies, and if the document does not say.
 	Schema *Schema
-	// Alternatives is what JSON must be that may be an object or something else, in the place of Schema.
-	Alternatives *Schema
 	// Place is the form's in the document.
 	Place string
 }
@@ -108,6 +107,7 @@ func patchOf(d *Document, m document.Node) (all []Body) {
 	case hasSchema && (name == fieldsType || name == partsType):
 		for _, b := range bodyOf(d, m, translation{}) {
 			makePartial(b.Schema.Props)
+			b.Schema.Judge.Use = jsonschema.Partial
 			all = append(all, b)
 		}
 	default:
@@ -146,13 +146,13 @@ func bodyOf(d *Document, m document.Node, as translation) []Body {
 		if isBytes := !hasSchema || isText(d, value); isBytes {
 			return []Body{json, {Media: name, As: contract.AsBytes}}
 		}
-		json.describe(d, value, as)
+		json.Schema = d.cached(value, as)
 		others := json
 		others.Media = "application/*+json"
 		return []Body{json, others}
 	case isJSONType(name):
 		if hasSchema {
-			json.describe(d, value, as)
+			json.Schema = d.cached(value, as)
 		}
 		return []Body{json}
 	case hasSchema && name == fieldsType:
@@ -161,19 +161,6 @@ func bodyOf(d *Document, m document.Node, as translation) []Body {
 		return formOf(d, m, value, contract.AsParts)
 	}
 	return []Body{{Media: name, As: contract.AsBytes}}
-}
-
-// describe finds what JSON must be.
-func (b *Body) describe(d *Document, value document.Node, as translation) {
-	saved := d.report.clone()
-	if b.Schema = d.cached(value, as); b.Schema != nil || as.envelope {
-		return
-	}
-	report := d.report
-	d.report = saved // what is not enforced of an object is enforced of alternatives
-	if b.Alternatives = d.cached(value, translation{of: ofAlternatives}); !b.Alternatives.IsWrapped() {
-		b.Alternatives, d.report = nil, report
-	}
 }
 
 // isText reports whether a schema is one of text or bytes.
@@ -194,6 +181,7 @@ func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
 	f := formReader{doc: d, as: as, schema: s, made: &contract.Form{}}
 	f.encoding, _ = m.Get("encoding")
 	f.read(value)
+	s.Judge.Schema = s.Judge.Schema.Except(f.unjudged...)
 	return []Body{{Media: mediaName(m), As: as, Form: f.made, Schema: s, Place: Place(m)}}
 }
 
@@ -204,6 +192,7 @@ type formReader struct {
 	encoding document.Node
 	schema   *Schema
 	made     *contract.Form
+	unjudged []string // files whose sizes are bounded: the judge would measure their names
 }
 
 // read reads the properties of the schema.
@@ -341,6 +330,9 @@ func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file d
 	}
 	if most := b.least(&c, "maxLength"); most != nil {
 		part.MaxBytes = *most
+	}
+	if part.MinBytes > 0 || part.MaxBytes > 0 {
+		f.unjudged = append(f.unjudged, p.Name)
 	}
 	if media, found := c.get("contentMediaType"); found && len(part.Media) == 0 {
 		part.Media = []string{strings.ToLower(strings.Clone(media.Str()))}

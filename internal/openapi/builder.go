@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"fmt"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,6 +24,11 @@ type translator struct {
 	// undefaulted is set for the values of parameters, to which no defaults are given.
 	undefaulted bool
 	marks       marks
+	// isJudged is set if a judge says which values are right: what is translated is what defaults, rules and
+	// Kubernetes' keywords need.
+	isJudged bool
+	isNative bool      // there are keywords of Kubernetes' own
+	said     []Finding // of what is translated, if it is judged
 }
 
 // builder is the translation of one schema.
@@ -59,4 +65,13 @@ func anything(free bool) apiextensionsv1.JSONSchemaProps {
 // warn reports what is not enforced.
 func (b *builder) warn(at document.Node, format string, args ...any) {
 	b.t.doc.report.warn(at, format, args...)
+}
+
+// say reports what becomes of a keyword that no judge knows of.
+func (b *builder) say(at document.Node, format string, args ...any) {
+	if b.t.isJudged {
+		b.t.said = append(b.t.said, Finding{Path: Place(at), Message: fmt.Sprintf(format, args...)})
+		return
+	}
+	b.warn(at, format, args...)
 }

@@ -40,7 +40,7 @@ func (b *builder) list(c *conjunction) {
 		props := anything(false)
 		b.p.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &props}
 	}
-	b.e.Beyond.Unique = c.says("uniqueItems")
+	b.e.Beyond.Unique = c.says("uniqueItems") && b.t.options.kubernetes
 }
 
 // object translates the members of an object. Unlike in Kubernetes' schemas, members that are not named may be anything
@@ -170,6 +170,8 @@ func (b *builder) additional(c *conjunction) {
 	}
 	named := len(b.p.Properties) > 0
 	switch {
+	case b.t.isJudged && !closed && len(schemas) > 0 && named:
+		b.p.XPreserveUnknownFields = new(true)
 	case closed:
 		b.e.Beyond.Closed = true
 	case len(schemas) > 0 && (b.free || !named):
@@ -192,7 +194,9 @@ func (b *builder) additional(c *conjunction) {
 func (b *builder) own(c *conjunction) {
 	for _, p := range c.parts {
 		members(p.Node, func(m document.Node) {
-			switch key := m.Key(); key {
+			key := m.Key()
+			b.t.isNative = b.t.isNative || strings.HasPrefix(key, "x-kubernetes-") || strings.HasPrefix(key, "x-admission-gateway-")
+			switch key {
 			case "x-kubernetes-list-type":
 				b.decode(m, &b.p.XListType)
 			case "x-kubernetes-list-map-keys":
@@ -239,7 +243,7 @@ func (b *builder) checkListType(c *conjunction) {
 			}
 		}
 		if at, _ := c.get("x-kubernetes-list-map-keys"); !b.t.options.kubernetes {
-			b.warn(at, "is not enforced, because the key '%.80s' is neither required nor has a default", key)
+			b.say(at, "is not enforced, because the key '%.80s' is neither required nor has a default", key)
 		}
 		b.p.XListType, b.p.XListMapKeys = nil, nil
 		return

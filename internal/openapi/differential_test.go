@@ -77,7 +77,7 @@ func agrees(t *testing.T, seed uint64) (compared, valid int) {
 		return 0, 0 // something is not enforced
 	}
 	s := resources[0].Create
-	got, _, errs := schema.Compile(s.Props, schema.Options{Extensions: s.Extensions})
+	got, _, errs := s.Compile(schema.Options{})
 	if len(errs) > 0 {
 		t.Fatalf("%s: %v", raw, errs)
 	}

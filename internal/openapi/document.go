@@ -9,7 +9,6 @@ package openapi
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
@@ -27,7 +27,8 @@ type Document struct {
 	report *report
 	mild   *report // of what nearly every document says
 
-	extends    map[string][]string // by component, the ones that it extends by allOf; made when it is needed
+	compiler   *jsonschema.Compiler // of its schemas; made when it is needed
+	extends    map[string][]string  // by component, the ones that it extends by allOf; made when it is needed
 	translated map[cacheKey]*Schema
 	sizes      map[sizeKey]int
 	actions    []*Action
@@ -39,6 +40,11 @@ type Document struct {
 type Schema struct {
 	Props      *apiextensionsv1.JSONSchemaProps
 	Extensions *schema.Extensions
+	// Judge says which values are right, whatever Props and Extensions say of that; nil for the schemas that
+	// Kubernetes publishes.
+	Judge *schema.Judge
+	// Plain is set if no keyword of Kubernetes' own is used.
+	Plain bool
 	// Defaults reports whether there are any.
 	Defaults bool
 	// Owned says what is readOnly; nil if nothing is.
@@ -47,11 +53,10 @@ type Schema struct {
 	Hidden *contract.Members
 	Hides  bool
 
-	doc       *Document
-	node      document.Node
-	options   translation
-	isWrapped bool                     // see wrap
-	origins   map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
+	doc     *Document
+	node    document.Node
+	options translation
+	origins map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
 }
 
 // translation says what a schema is translated for.
@@ -81,8 +86,6 @@ const (
 	// ofResponses are answers as they are checked against the document: nothing is added to them,
 	// and they may be of any type.
 	ofResponses
-	// ofAlternatives are bodies that may be an object or something else. They get no defaults.
-	ofAlternatives
 )
 
 // isAnswer reports whether the values are answers.
@@ -93,7 +96,7 @@ func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
 func (p purpose) isUndefaulted() bool {
-	return p == ofUndefaulted || p == ofResponses || p == ofAlternatives
+	return p == ofUndefaulted || p == ofResponses
 }
 
 // cacheKey identifies a translation of a document.
@@ -132,46 +135,7 @@ func New(parsed *document.Document) (*Document, error) {
 
 // resolve finds what a $ref points to.
 func (d *Document) resolve(ref string) (document.Node, error) {
-	pointer, local := strings.CutPrefix(ref, "#")
-	if !local {
-		return document.Node{}, fmt.Errorf("must be a reference within the document or to a file of its folder, such as '#/components/schemas/Order' or 'order.yaml#/Order', not '%.200s'", ref)
-	}
-	at := d.root
-	if pointer == "" {
-		return at, nil
-	}
-	if pointer[0] != '/' {
-		return document.Node{}, fmt.Errorf("must be a path within the document, such as '#/components/schemas/Order', not '%.200s'", ref)
-	}
-	for _, token := range strings.Split(pointer[1:], "/") {
-		if decoded, err := url.PathUnescape(token); err == nil {
-			token = decoded
-		}
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-		next, found := at.Get(token)
-		if at.Kind() == document.Array {
-			next, found = item(at, token)
-		}
-		if !found {
-			return document.Node{}, fmt.Errorf("must point to something in the document, not '%.200s'", ref)
-		}
-		at = next
-	}
-	return at, nil
-}
-
-func item(list document.Node, token string) (document.Node, bool) {
-	n := 0
-	if token == "" || len(token) > 6 {
-		return document.Node{}, false
-	}
-	for _, c := range []byte(token) {
-		if c < '0' || c > '9' {
-			return document.Node{}, false
-		}
-		n = 10*n + int(c-'0')
-	}
-	return list.At(n)
+	return jsonschema.Resolve(d.root, ref)
 }
 
 // follow returns a value itself, or what it refers to. The result is invalid if that cannot be

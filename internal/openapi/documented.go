@@ -18,6 +18,8 @@ type Documented struct {
 	Templates []string
 	Scope     resource.Scope
 	Slashes   resource.Slashes
+	// Rollouts are what the extension says of how far the description is in force, the most specific last.
+	Rollouts []document.Node
 	// Said has what the document says of requests. It has no verb.
 	Said Operation
 	// Place is the location of the operation in the document.
@@ -73,6 +75,11 @@ func (d *Document) documentedOf(p *pathItem, method string, operation document.N
 		Method: method, Scope: scopeOf(settings), Place: Place(operation),
 		Slashes: resource.SlashesNamed(saidIn(settings, "trailingSlash", ""), saidIn(settings, "encodedSlash", "Allow")),
 	}
+	for _, at := range settings {
+		if m, found := at.Get("rollout"); found {
+			o.Rollouts = append(o.Rollouts, m)
+		}
+	}
 	for _, base := range p.bases {
 		o.Templates = append(o.Templates, base+p.path)
 	}
@@ -94,7 +101,7 @@ func (d *Document) checkSettings(p *pathItem) {
 	}
 	members(own, func(m document.Node) {
 		switch key := m.Key(); key {
-		case "hosts", "upstream", "route", "ignore", AnswersKey:
+		case "hosts", "upstream", "route", "ignore", "rollout", AnswersKey:
 		case "trailingSlash":
 			d.checkValue(m, "Same", "Redirect", "Distinct")
 		case "encodedSlash":

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 )
 
 // annotation reports whether a keyword says nothing of what values are right.
@@ -261,7 +262,9 @@ func (b *builder) setDefault(c *conjunction) {
 	case b.t.options.kubernetes && isZero(m):
 		return // Go's zero values, which Kubernetes' own encoding leaves out
 	case m.Kind() != document.Null && !b.fits(m):
-		b.warn(m, "must be of the schema's type; the default is not applied")
+		b.say(m, "must be of the schema's type; the default is not applied")
+		return
+	case b.t.isJudged && !b.isRight(c, m):
 		return
 	}
 	b.t.defaults = true
@@ -269,6 +272,21 @@ func (b *builder) setDefault(c *conjunction) {
 		b.t.doc.filled[m.Index()] = true
 	}
 	b.p.Default = &apiextensionsv1.JSON{Raw: slices.Clone(m.Raw())}
+}
+
+// isRight reports whether a default is right by its own schema, and says so if it is not.
+func (b *builder) isRight(c *conjunction, m document.Node) bool {
+	for i, p := range c.parts {
+		if i > 0 && (p.inherited || len(p.way) > 0) {
+			continue // it belongs to a part that is asked
+		}
+		found := b.t.doc.schemas().Compile(p.Node).Check(m, jsonschema.Requests)
+		if !found.Valid() {
+			b.say(m, "the default is not applied: %s", found.Failures[0].Err.ErrorBody())
+			return false
+		}
+	}
+	return true
 }
 
 func isZero(n document.Node) bool {

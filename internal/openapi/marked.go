@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/admission-gateway/gateway/internal/contract"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
 
@@ -24,10 +25,28 @@ func (b *builder) markOwned(name string, c *conjunction) {
 		return
 	}
 	if b.free {
-		b.warn(at, "is not enforced within alternatives")
+		b.say(at, "is not enforced within alternatives")
 		return
 	}
 	b.t.marks.owned[propertyOf(b.at, name)] = true
+}
+
+// ownedWithin says of properties of alternatives that are readOnly what becomes of them.
+func (b *builder) ownedWithin(branches []document.Node, from *trail) {
+	if b.t.options.of.isAnswer() {
+		return
+	}
+	for _, n := range branches {
+		c := b.t.flatten([]document.Node{n}, from)
+		c.each("properties", func(properties document.Node) {
+			members(properties, func(m document.Node) {
+				sub := b.t.flatten([]document.Node{m}, c.trail)
+				if at, found := sub.get("readOnly"); found && at.Bool() {
+					b.say(at, "is not enforced within alternatives")
+				}
+			})
+		})
+	}
 }
 
 // markHidden notes a property that is writeOnly.

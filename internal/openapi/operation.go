@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -162,6 +163,7 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 		contract.Parameter
 		props apiextensionsv1.JSONSchemaProps
 		e     *schema.Extensions
+		judge *jsonschema.Schema
 	}
 	var all []read
 	t := &translator{doc: d, undefaulted: true, depth: maxDepth, origins: map[string]document.Node{}}
@@ -172,12 +174,19 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 			continue
 		}
 		t.nodes, t.full = 0, false
+		r.judge = jsonschema.Anything()
 		c := conjunction{}
+		if value.Valid() {
+			r.judge = d.schemas().Compile(value)
+		}
+		said := d.report
+		d.report = newReport() // of keywords that the judge knows
 		if value.Valid() {
 			t.depth = d.depthOf(value)
 			c = t.flatten([]document.Node{value}, nil)
 		}
 		r.props, r.e = t.emit(c, "properties["+r.In.String()+"].properties["+r.Name+"]", false)
+		d.report = said
 		if t.full {
 			d.report.warn(at, "is not enforced: with everything that it refers to the schema would be too large")
 			continue
@@ -191,8 +200,10 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 	}
 	slices.SortStableFunc(all, func(a, b read) int { return cmp.Compare(a.In, b.In) })
 	root, extensions := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}, &schema.Extensions{}
+	var judged []jsonschema.Member
 	for i := range all {
 		r := &all[i]
+		judged = append(judged, jsonschema.Member{Place: r.In.String(), Name: r.Name, Schema: r.judge})
 		parameters = append(parameters, r.Parameter)
 		place, e := root.Properties[r.In.String()], extensions.Properties[r.In.String()]
 		if place.Properties == nil {
@@ -211,7 +222,7 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 	for _, err := range t.keywords.Errors {
 		d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
 	}
-	return parameters, &Schema{Props: &root, Extensions: extensions, doc: d, node: of, options: t.options, origins: t.origins}
+	return parameters, &Schema{Props: &root, Extensions: extensions, Judge: &schema.Judge{Schema: jsonschema.Compose(judged)}, Plain: true, doc: d, node: of, options: t.options, origins: t.origins}
 }
 
 // ignoredHeaders are headers that the specification takes from parameters: bodies and credentials describe them.

@@ -62,7 +62,7 @@ func operation(t testing.TB, document string, verb resource.Verb) *contract.Oper
 		if o.Verb == verb {
 			made := &contract.Operation{Parameters: o.Parameters, Security: o.Security}
 			if o.Values != nil {
-				s, _, errs := schema.Compile(o.Values.Props, schema.Options{Extensions: o.Values.Extensions})
+				s, _, errs := o.Values.Compile(schema.Options{})
 				if len(errs) > 0 {
 					t.Fatalf("%v at %s", errs, o.Values.Where(errs[0].Field))
 				}

@@ -25,6 +25,9 @@ func newSwagger(parsed *document.Document) (*Document, error) {
 	}
 	converted, err := convertSwagger(parsed.AppendTo(nil))
 	if err != nil {
+		if fault := faultIn(parsed.Root(), parsed.Root()); fault != nil {
+			return nil, fault
+		}
 		return nil, fmt.Errorf("must be a document of Swagger 2.0 that can be converted to OpenAPI 3: %s", err)
 	}
 	d, err := document.Parse(converted, document.Limits{Bytes: len(converted), Depth: maxSwaggerDepth, Nodes: len(converted)})
@@ -38,6 +41,44 @@ func newSwagger(parsed *document.Document) (*Document, error) {
 	}
 	return made, err
 }
+
+// A Fault is an error at a place of a document, because of which nothing of the document can be read.
+type Fault struct {
+	// Path is the place, and Message a sentence without a final full stop.
+	Path, Message string
+}
+
+// Error implements error.
+func (f *Fault) Error() string { return f.Path + ": " + f.Message }
+
+// faultIn finds what the converter of Swagger fails on: a reference that leads nowhere, and a schema that is no object. It
+// returns nil if there is neither.
+func faultIn(n, root document.Node) (fault *Fault) {
+	members(n, func(m document.Node) {
+		if fault != nil {
+			return
+		}
+		switch key := m.Key(); {
+		case values[key], strings.HasPrefix(key, "x-"):
+			return
+		case key == "$ref" && m.Kind() == document.String:
+			if _, err := (&Document{root: root}).resolve(m.Str()); err != nil {
+				fault = &Fault{Place(m), err.Error()}
+				return
+			}
+		case (key == "schema" || key == "items") && m.Kind() != document.Object:
+			if isNamedByAuthor := n.Key() == "properties" || n.Key() == "definitions"; !isNamedByAuthor {
+				fault = &Fault{Place(m), "must be one schema, not " + m.Kind().WithArticle()}
+				return
+			}
+		}
+		fault = faultIn(m, root)
+	})
+	return fault
+}
+
+// values are the members that hold values of the API, and no parts of a document.
+var values = map[string]bool{"example": true, "examples": true, "default": true, "enum": true}
 
 // maxSwaggerDepth bounds the nesting of a converted document.
 const maxSwaggerDepth = 1000

@@ -34,7 +34,7 @@ definitions:
       id: {type: string, readOnly: true}
       comment: {type: string, maxLength: 5, x-nullable: true}
       count: {type: integer, maximum: 9007199254740993}
-      labels: {type: object, additionalProperties: {type: string}, minContains: 1}
+      labels: {type: object, additionalProperties: {type: string}, divisibleBy: 1}
 `
 
 // A document of version 2 is read as the document of version 3.0 that it converts to. Findings lead to the file as it is.
@@ -51,7 +51,7 @@ func TestSwagger(t *testing.T) {
 	}
 	wantFound := []string{
 		"definitions.silence.properties.count.maximum: warning: is rounded to a double while the document is converted to OpenAPI 3",
-		"definitions.silence.properties.labels.minContains: warning: the keyword 'minContains' is not enforced",
+		"definitions.silence.properties.labels.divisibleBy: warning: the keyword 'divisibleBy' is not enforced",
 	}
 	if got := findings(found); !slices.Equal(got, wantFound) {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantFound, "\n"))

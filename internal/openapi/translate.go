@@ -22,40 +22,41 @@ const (
 // translate makes a schema of an object, or of a list without envelope; nil if it is neither. If
 // the whole would be too large, what is deepest is left out.
 func (d *Document) translate(n document.Node, o translation, without map[string]bool) *Schema {
+	judge := d.judge(n, o)
 	for depth := maxDepth; ; depth = min(depth-1, d.depthOf(n)) {
 		saved := d.report
-		d.report = saved.clone()
-		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, marks: marks{owned: map[string]bool{}, hidden: map[string]bool{}}, without: without, undefaulted: o.of.isUndefaulted()}
+		d.report = newReport() // of keywords that the judge knows
+		if judge == nil {
+			d.report = saved.clone()
+		}
+		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, marks: marks{owned: map[string]bool{}, hidden: map[string]bool{}}, without: without, undefaulted: o.of.isUndefaulted(), isJudged: judge != nil}
 		c := t.flatten([]document.Node{n}, nil)
 		types, _ := t.types(&c)
 		isList := !o.envelope && slices.Equal(types, []string{"array"})
-		isWrapped := (o.of == ofResponses || o.of == ofAlternatives) && !isList && !slices.Equal(types, []string{"object"})
-		if len(types) > 0 && !isList && !isWrapped && !slices.Equal(types, []string{"object"}) {
+		if len(types) > 0 && !isList && !slices.Equal(types, []string{"object"}) && judge == nil {
 			d.report.warn(n, "must be of type object; the schema is not enforced")
 			return nil
 		}
-		place := ""
-		if isWrapped {
-			place = ".items"
-		}
-		props, extensions := t.emit(c, place, false)
-		if isWrapped {
-			props, extensions = wrap(props, extensions)
-		}
+		props, extensions := t.emit(c, "", false)
 		if t.full {
 			d.report = saved
 			continue
 		}
-		if props.Type != "object" && !isList && !isWrapped {
+		if judge != nil {
+			d.report = saved
+			for _, f := range t.said {
+				d.report.add(f)
+			}
+		} else if props.Type != "object" && !isList {
 			return nil
 		}
 		for _, err := range t.keywords.Errors {
 			d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
 		}
 		return &Schema{
-			Props: &props, Extensions: extensions, Defaults: t.defaults,
+			Props: &props, Extensions: extensions, Defaults: t.defaults, Judge: judge, Plain: judge != nil && !t.isNative,
 			Owned: markedIn(t.marks.owned, &props, ""), Hidden: markedIn(t.marks.hidden, &props, ""), Hides: t.marks.hides,
-			doc: d, node: n, options: o, isWrapped: isWrapped, origins: t.origins,
+			doc: d, node: n, options: o, origins: t.origins,
 		}
 	}
 }
@@ -124,11 +125,13 @@ func (t *translator) freely(c conjunction) *schema.Free {
 
 // build translates what the parts say, by the types that the value may have.
 func (b *builder) build(c *conjunction) {
-	b.p.Nullable = b.nullable || len(b.typed) == 0
+	b.p.Nullable = b.nullable || len(b.typed) == 0 || b.t.isJudged
 	switch {
 	case c.forbids():
 		b.p = anything(b.free)
-		b.never()
+		if !b.t.isJudged {
+			b.never()
+		}
 		return
 	case len(b.typed) == 1 && b.typed[0] != "null":
 		b.p.Type = b.typed[0]
@@ -156,6 +159,11 @@ func (b *builder) several(c *conjunction) {
 		b.keywordsOf(c)
 		return
 	}
+	if b.t.isJudged {
+		b.p = anything(false)
+		b.setDefault(c)
+		return
+	}
 	rest := builder{t: b.t, free: true, typed: b.typed, nullable: b.nullable, consts: b.consts, listed: b.listed, e: &schema.Extensions{}}
 	rest.p.Nullable = b.nullable || len(b.typed) == 0
 	rest.keywordsOf(c)
@@ -172,7 +180,9 @@ func (b *builder) several(c *conjunction) {
 // keywordsOf translates the keywords; each looks at values of one type.
 func (b *builder) keywordsOf(c *conjunction) {
 	b.enumeration(c)
-	b.unenforced(c)
+	if !b.t.isJudged {
+		b.unenforced(c)
+	}
 	if b.may("string") {
 		b.text(c)
 	}
@@ -184,6 +194,10 @@ func (b *builder) keywordsOf(c *conjunction) {
 	}
 	if b.may("object") {
 		b.object(c)
+	}
+	if b.t.isJudged {
+		b.setDefault(c)
+		return
 	}
 	c.each("not", func(n document.Node) {
 		b.e.Beyond.Not = append(b.e.Beyond.Not, b.t.freely(b.t.flatten([]document.Node{n}, c.trail)))

@@ -17,15 +17,19 @@ type shape struct {
 // A keyword is known to the gateway. Its value is looked at by another part of this package if there is neither a shape nor
 // a reason.
 type keyword struct {
-	of   *shape // of the value, or of each item of a list
-	why  string // it is not enforced; empty if it is
-	mild bool   // documents say so at every turn, and few authors mean it for a gateway
+	of   *shape        // of the value, or of each item of a list
+	is   document.Kind // of the value; Invalid: any
+	why  string        // it is not enforced; empty if it is
+	mild bool          // documents say so at every turn, and few authors mean it for a gateway
 }
 
 var (
 	seen   = keyword{}
 	noted  = map[string]keyword{"description": seen, "summary": seen, "externalDocs": seen, "deprecated": seen, "example": seen, "examples": seen}
 	beyond = func(why string) keyword { return keyword{why: why} }
+
+	truths = keyword{is: document.Bool}
+	texts  = keyword{is: document.String}
 )
 
 // The kinds of objects, from the leaves up.
@@ -34,16 +38,16 @@ var (
 	schemas     = keyword{of: schemaShape}
 
 	encodingShape = shapeOfObject(nil, map[string]keyword{
-		"contentType": seen, "style": seen, "explode": seen,
+		"contentType": texts, "style": texts, "explode": truths,
 		"headers":       beyond("headers of parts are not enforced"),
 		"allowReserved": beyond("reserved characters pass, encoded or not"),
 	})
-	mediaShape     = shapeOfObject(nil, map[string]keyword{"schema": schemas, "encoding": {of: mapOf(encodingShape)}})
+	mediaShape     = shapeOfObject(nil, map[string]keyword{"schema": schemas, "encoding": objects(mapOf(encodingShape))})
 	parameterShape = shapeOfObject(nil, map[string]keyword{
-		"name": seen, "in": seen, "required": seen, "style": seen, "explode": seen, "allowEmptyValue": seen, "schema": schemas, "content": {of: mapOf(mediaShape)},
+		"name": texts, "in": texts, "required": truths, "style": texts, "explode": truths, "allowEmptyValue": truths, "schema": schemas, "content": objects(mapOf(mediaShape)),
 		"allowReserved": beyond("reserved characters pass, encoded or not"),
 	})
-	bodyShape     = shapeOfObject(nil, map[string]keyword{"required": seen, "content": {of: mapOf(mediaShape)}})
+	bodyShape     = shapeOfObject(nil, map[string]keyword{"required": truths, "content": objects(mapOf(mediaShape))})
 	responseShape = shapeOfObject(nil, map[string]keyword{
 		"content": {why: answersPass, mild: true}, "headers": {why: answersPass, mild: true},
 		"links": beyond("links are not followed, and not enforced"),
@@ -51,7 +55,7 @@ var (
 	// Answers that are checked against the document.
 	answerContentShape = shapeOfObject(nil, map[string]keyword{"schema": schemas})
 	headerShape        = shapeOfObject(nil, map[string]keyword{
-		"required": seen, "style": seen, "explode": seen, "schema": schemas, "content": {of: mapOf(mediaShape)},
+		"required": truths, "style": texts, "explode": truths, "schema": schemas, "content": objects(mapOf(mediaShape)),
 	})
 	watchedResponseShape = shapeOfObject(nil, map[string]keyword{
 		"content": {of: mapOf(answerContentShape)}, "headers": {of: mapOf(headerShape)},
@@ -59,23 +63,27 @@ var (
 	})
 	watchedResponses = keyword{of: mapOf(watchedResponseShape)}
 	operationShape   = shapeOfObject(nil, map[string]keyword{
-		"tags": seen, "operationId": seen, "security": seen, "servers": seen, OperationExtension: seen,
-		"parameters": {of: parameterShape}, "requestBody": {of: bodyShape}, "responses": {of: mapOf(responseShape)},
+		"tags": seen, "operationId": seen, "security": lists(nil), "servers": seen, OperationExtension: seen,
+		"parameters": lists(parameterShape), "requestBody": objects(bodyShape), "responses": objects(mapOf(responseShape)),
 		"callbacks": beyond("callbacks go from the API to its clients: the gateway does not see them"),
 	})
 	pathShape = shapeOfObject(nil, map[string]keyword{
-		"servers": seen, "parameters": {of: parameterShape},
-		"get": {of: operationShape}, "put": {of: operationShape}, "post": {of: operationShape}, "delete": {of: operationShape},
-		"options": {of: operationShape}, "head": {of: operationShape}, "patch": {of: operationShape},
+		"servers": seen, "parameters": lists(parameterShape),
+		"get": objects(operationShape), "put": objects(operationShape), "post": objects(operationShape), "delete": objects(operationShape),
+		"options": objects(operationShape), "head": objects(operationShape), "patch": objects(operationShape),
 		"trace": beyond("TRACE is refused: no server behind a gateway can answer it truly"),
 	})
 	rootShape = shapeOfObject(nil, map[string]keyword{
-		"openapi": seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": seen, "tags": seen,
+		"openapi": seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": lists(nil), "tags": seen,
 		"components": seen, // read from where it is referred to
-		"paths":      {of: mapOf(pathShape)},
+		"paths":      objects(mapOf(pathShape)),
 		"webhooks":   beyond("webhooks go from the API to its clients: the gateway does not see them"),
 	})
 )
+
+// objects are for an object of a shape, lists for a list of objects of a shape.
+func objects(of *shape) keyword { return keyword{of: of, is: document.Object} }
+func lists(of *shape) keyword   { return keyword{of: of, is: document.Array} }
 
 const answersPass = "answers pass as they come, whatever their codes, headers and bodies"
 
@@ -153,6 +161,9 @@ func (w *walker) object(n document.Node, of *shape) {
 		return
 	}
 	w.done[visit{n.Index(), of}] = true
+	if of == parameterShape && text(n, "in") == "path" && !truth(n, "required") {
+		w.report.warn(n, "must have `required: true`: a value in the path is always there")
+	}
 	if of == schemaShape {
 		w.schema(n)
 		return
@@ -176,6 +187,8 @@ func (w *walker) member(m document.Node, of *shape) {
 		// kubernetesOperations has looked at them.
 	case !known:
 		w.report.warn(m, "the keyword '%.80s' is not enforced", name)
+	case k.is != document.Invalid && m.Kind() != k.is && m.Kind() != document.Null:
+		w.report.refuse(m, "must be %s, not %s", k.is.WithArticle(), m.Kind().WithArticle())
 	case k.mild && m.Len() > 0:
 		w.mild.warn(m, "is not enforced: %s", k.why)
 	case k.why != "" && (m.Len() > 0 || m.Kind() != document.Object && m.Kind() != document.Array):

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/admission-gateway/gateway/internal/rollout"
 )
 
 // A Documented is an operation that an API's document describes and that is no verb of a resource, such as
@@ -25,6 +27,8 @@ type Documented struct {
 	// IsHeld reports whether the document says anything of the requests that the gateway checks. All others
 	// pass as undescribed ones do.
 	IsHeld bool
+	// Rollout says how far the description is in force; nil: for all requests.
+	Rollout *rollout.Plan
 }
 
 // CheckTemplate returns what is wrong with the template of a documented path; nil if it is one that requests

@@ -147,6 +147,12 @@ func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 	return info, res, nil
 }
 
+// Undescribed returns what is known of a request that no file describes.
+func Undescribed(method string, target []byte) (i Info) {
+	i.undescribed(method, target)
+	return i
+}
+
 // undescribed fills in what is known of a request that no file describes.
 func (i *Info) undescribed(method string, target []byte) {
 	if i.Verb = methodOf(method).verbs().path; i.Verb == VerbOther {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/rollout"
 )
 
 // Resource is one resource in one version, as a policy file describes it. It
@@ -55,6 +57,8 @@ type Resource struct {
 	Backend Backend
 	// Errors says what clients get of errors.
 	Errors Errors
+	// Rollout says how far the description is in force; nil: for all requests.
+	Rollout *rollout.Plan
 
 	// apiVersion is the group and version as objects state them.
 	apiVersion string

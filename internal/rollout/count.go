@@ -11,6 +11,9 @@ import (
 type Count struct {
 	since        time.Time
 	tried, would atomic.Int64
+
+	mu         sync.Mutex
+	operations map[[2]string]*Operation // of a document
 }
 
 // Add counts a request that the policy judged, and that it would have refused or changed if would is
@@ -66,5 +69,5 @@ func (p *Plan) key() string {
 	if p.selector != nil {
 		selector = p.selector.String()
 	}
-	return fmt.Sprintf("%q %d %d %q %q", p.policy, p.until.UnixNano(), p.percent, p.namespaces, selector)
+	return fmt.Sprintf("%q %d %d %q %q %t", p.policy, p.until.UnixNano(), p.percent, p.namespaces, selector, p.isSilent)
 }

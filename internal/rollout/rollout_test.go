@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -219,4 +220,63 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%s enforces %+v", text, r)
 		}
 	})
+}
+
+func TestCompileResource(t *testing.T) {
+	zero := int32(0)
+	for _, c := range []struct {
+		spec             ResourceSpec
+		enforces, silent bool
+		want             string
+	}{
+		{ResourceSpec{Mode: Observe}, false, true, ""},
+		{ResourceSpec{Mode: Warn}, false, false, ""},
+		{ResourceSpec{Spec: Spec{Percent: &zero}}, false, false, ""},
+		{ResourceSpec{Mode: Observe, Spec: Spec{WarnUntil: "2026-01-01T00:00:00Z"}}, true, true, ""},
+		{ResourceSpec{}, false, false, "rollout: Required value: must have one of `warnUntil`, `percent`, `namespaces` and `namespaceSelector`"},
+		{ResourceSpec{Mode: "Deny"}, false, false, `rollout.mode: Unsupported value: "Deny": supported values: "Observe", "Warn"`},
+		{ResourceSpec{Mode: Warn, Spec: Spec{NamespaceSelector: &metav1.LabelSelector{}}}, false, false, "rollout.namespaceSelector: Forbidden: must not be set: an ordinary API has no labels of namespaces"},
+	} {
+		p, errs := CompileResource(&c.spec, "APIResource/a", field.NewPath("rollout"))
+		if got := fmt.Sprint(errs.ToAggregate()); p == nil {
+			if got != c.want {
+				t.Errorf("%+v: got %s, want %s", c.spec, got, c.want)
+			}
+			continue
+		}
+		r := Request{At: time.Date(2026, 6, 30, 12, 0, 0, 0, time.UTC), Subject: []string{"a"}}
+		if len(errs) > 0 || p.Enforces(&r) != c.enforces || p.IsSilent() != c.silent {
+			t.Errorf("%+v: enforces %t, is silent %t, %v", c.spec, p.Enforces(&r), p.IsSilent(), errs)
+		}
+	}
+}
+
+// TestOperations: what is kept of refusals is bounded, and what is frequent stays.
+func TestOperations(t *testing.T) {
+	var c Count
+	at := time.Unix(1000, 0)
+	o := c.Operation("POST", "/a")
+	if c.Operation("POST", "/a") != o {
+		t.Fatal("an operation is counted twice")
+	}
+	frequent := &Refusal{Code: 422, Reason: "Invalid", Fields: []string{strings.Repeat("é", 100)}}
+	for i := range 50 {
+		o.Refuse(frequent, at)
+		o.Refuse(&Refusal{Code: 400, Fields: []string{fmt.Sprint(i)}}, at.Add(time.Duration(i)))
+		o.Admit()
+	}
+	o.Skip()
+	n := c.Operations()[0]
+	if n.Would != 100 || n.Tried != 151 || n.Unjudged != 1 || len(n.Examples) != maxExamples {
+		t.Errorf("got %+v", n)
+	}
+	if e := n.Examples[0]; e.Count != 50 || len(e.Fields[0]) > maxField+len("...") || n.Examples[1].Fields[0] != "49" {
+		t.Errorf("got %+v", n.Examples)
+	}
+	for i := range 2 * maxOperations {
+		c.Operation("GET", fmt.Sprint(i)).Admit()
+	}
+	if got := len(c.Operations()); got != maxOperations+1 {
+		t.Errorf("%d operations are kept", got)
+	}
 }

@@ -58,6 +58,7 @@ type Plan struct {
 	namespaces []string
 	selector   labels.Selector // nil: none
 	isLocal    bool            // enforced in some namespaces alone
+	isSilent   bool            // clients are not warned
 	count      *Count
 }
 
@@ -108,3 +109,47 @@ func Time(text string) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// The modes of a ResourceSpec.
+const (
+	// Observe says that clients learn nothing of a refusal that was none.
+	Observe = "Observe"
+	// Warn says that they are warned of it.
+	Warn = "Warn"
+)
+
+// A ResourceSpec says how far the description of a resource is in force.
+type ResourceSpec struct {
+	// Mode says whether clients are warned; alone it says that nothing is enforced. Empty is Warn.
+	Mode string `json:"mode,omitempty"`
+	Spec `json:",inline"`
+}
+
+// CompileResource is Compile for what describes resources.
+func CompileResource(s *ResourceSpec, name string, path *field.Path) (*Plan, field.ErrorList) {
+	spec := s.Spec
+	var errs field.ErrorList
+	if s.Mode != "" && s.Mode != Observe && s.Mode != Warn {
+		errs = append(errs, field.NotSupported(path.Child("mode"), s.Mode, []string{Observe, Warn}))
+	}
+	if spec.NamespaceSelector != nil {
+		errs = append(errs, field.Forbidden(path.Child("namespaceSelector"), "must not be set: an ordinary API has no labels of namespaces"))
+	}
+	if s.Mode != "" && spec.WarnUntil == "" && spec.Percent == nil && spec.Namespaces == nil {
+		spec.Percent = new(int32)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	p, errs := Compile(&spec, name, path)
+	if p != nil {
+		p.isSilent = s.Mode == Observe
+	}
+	return p, errs
+}
+
+// IsSilent reports whether clients learn nothing of what would have been refused.
+func (p *Plan) IsSilent() bool { return p.isSilent }
+
+// IsLocal reports whether the plan enforces in some namespaces alone.
+func (p *Plan) IsLocal() bool { return p.isLocal }

@@ -27,6 +27,7 @@ type compiler struct {
 	stripFormat func(*spec.Schema) error
 	patterns    map[string]*pattern.Pattern // by their text: schemas repeat them
 	mayRepeat   bool                        // of the Options
+	isDocument  bool                        // the schema is of an OpenAPI document: its types mean what they say
 }
 
 func newCompiler() *compiler {
@@ -223,6 +224,7 @@ func (s *Shape) summarise() {
 	if !s.flat || s.text != nil || s.number != nil || s.object.size != nil || s.list.size != nil || s.list.kind != nil || len(s.object.required) > 0 {
 		s.checks = checkAll
 	}
+	s.hasListTypes = s.list.kind != nil
 	s.hasDefaults, s.rulesIn = len(s.object.defaults) > 0, noRules
 	if s.rules != nil {
 		s.rulesIn = someRules
@@ -250,6 +252,7 @@ func (s *Shape) include(child *Shape) {
 		s.checks = checkAll
 	}
 	s.hasDefaults = s.hasDefaults || child.hasDefaults
+	s.hasListTypes = s.hasListTypes || child.hasListTypes
 	s.rulesIn = max(s.rulesIn, child.rulesIn)
 }
 

@@ -130,6 +130,11 @@ type Options struct {
 	MayRepeat bool
 	// Scale says what the scale subresource reads; nil if there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
+	// Judge says what is wrong with values; nil if the schema itself does.
+	Judge *Judge
+	// Plain is set for a schema with a judge that has no keywords of Kubernetes': there is nothing for
+	// Kubernetes to check.
+	Plain bool
 	// Extensions holds the gateway's own keywords of the schema; nil if there are none.
 	Extensions *Extensions
 }
@@ -141,22 +146,24 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal, nil); err != nil {
 		return nil, nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
-	if internal.Type != "object" && (o.Resource || internal.Type != "array") {
+	if internal.Type != "object" && (o.Resource || internal.Type != "array") && o.Judge == nil {
 		expected := "must be object or array at the root"
 		if o.Resource {
 			expected = "must be object at the root"
 		}
 		return nil, nil, field.ErrorList{field.Invalid(o.Path.Child("type"), internal.Type, expected)}
 	}
-	warnings, errs = checkSchema(internal, o)
-	if len(errs) > 0 {
-		return nil, warnings, errs
+	if !o.Plain {
+		if warnings, errs = checkSchema(internal, o); len(errs) > 0 {
+			return nil, warnings, errs
+		}
 	}
 	c := newCompiler()
-	c.mayRepeat = o.MayRepeat
+	c.mayRepeat, c.isDocument = o.MayRepeat, o.Extensions != nil
 	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}
+	s.judge = o.Judge
 	if o.Resource {
 		s.metadata = &meta.Rules{Namespaced: o.Namespaced, AnyName: o.AnyName}
 	}

@@ -27,7 +27,11 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 	if err := c.stripFormat(&sp); err != nil {
 		return err
 	}
-	s.accept(types, sp.Format)
+	named := sp.Format
+	if c.isDocument {
+		named = ""
+	}
+	s.accept(types, named)
 
 	var err error
 	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || format.Of(sp.Format) != nil {
@@ -59,7 +63,8 @@ func (c *compiler) pattern(text string) (*pattern.Pattern, error) {
 var anyKind = [...]verdict{document.Null: match, document.Bool: match, document.Number: match, document.String: match, document.Object: match, document.Array: match}
 
 // accept fills in what the type says about each kind of value. A format without a type asks for a string; that lists
-// pass it, and lists pass a string with a format, is how Kubernetes reads both.
+// pass it, and lists pass a string with a format, is how Kubernetes reads both. In OpenAPI documents a format says
+// nothing about the type, and is empty here.
 func (s *Shape) accept(types []string, format string) {
 	if len(types) == 0 && format == "" {
 		s.accepts = anyKind

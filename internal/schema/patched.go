@@ -31,7 +31,11 @@ func (w *validator) forgive(s *Schema, obj, stored document.Node) {
 	}
 	before := s.validator(stored, document.Node{})
 	defer before.release()
-	before.value(s.root, stored, document.Node{})
+	if s.judge != nil {
+		before.judge(s.judge, stored, stored)
+	} else {
+		before.value(s.root, stored, document.Node{})
+	}
 	before.extended(s.root, stored, document.Node{})
 	p := patched{obj: obj, stored: stored, before: before.failures.list, twins: map[uint32]document.Node{}}
 	w.failures.drop(mark{}, func(x failure) bool { return x.class == ofResource || !p.isOld(x) })

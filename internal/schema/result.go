@@ -50,10 +50,13 @@ func (s *Schema) validate(f *cel.Frame, obj, old document.Node, isPatched bool) 
 			w.failures.add(failure{err: wording.Nameless(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
 		}
 	}
-	if !w.passes(s.root, obj) {
+	if s.judge != nil {
+		w.judge(s.judge, obj, obj)
+		w.listTypes(s.root, obj)
+	} else if !w.passes(s.root, obj) {
 		w.value(s.root, obj, old)
-		w.dropListTypes(s.root, old)
 	}
+	w.dropListTypes(s.root, old)
 	w.extended(s.root, obj, old)
 	if s.scale != nil {
 		s.scale.spec.checkReplicas(w, obj)
@@ -78,10 +81,13 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 		return Result{}
 	}
 	before, _ := old.Lookup(statusName)
-	if !w.passes(shape, v) {
+	if s.judge != nil {
+		w.judge(s.judge, obj, v)
+		w.listTypes(shape, v)
+	} else if !w.passes(shape, v) {
 		w.value(shape, v, before)
-		w.dropListTypes(shape, before)
 	}
+	w.dropListTypes(shape, before)
 	w.extended(shape, v, before)
 	if s.scale != nil {
 		s.scale.checkStatus(w, obj)

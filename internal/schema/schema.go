@@ -54,6 +54,7 @@ type Schema struct {
 	meta     *Shape      // of every metadata
 	metadata *meta.Rules // nil: the root's metadata is not checked
 	derived  []Derived   // in the order in which they are set
+	judge    *Judge      // says what is wrong with values; nil if the shapes do
 }
 
 // Root is the shape of the whole object.
@@ -61,6 +62,9 @@ func (s *Schema) Root() *Shape { return s.root }
 
 // IsList reports whether the value must be a list.
 func (s *Schema) IsList() bool { return s != nil && s.root.typeName == "array" }
+
+// IsObject reports whether the schema is one of objects alone. One that names no type is not.
+func (s *Schema) IsObject() bool { return s != nil && s.root.typeName == "object" }
 
 // A Shape says how one value looks. A nil *Shape does not describe its value.
 //
@@ -72,6 +76,8 @@ type Shape struct {
 	checks    checks
 	rulesIn   ruleReach
 	envelope  envelope
+
+	hasListTypes bool // it or something in it is a list of type set or map
 
 	hasDefaults bool // something in it may be set to a default
 	preserves   bool // x-kubernetes-preserve-unknown-fields

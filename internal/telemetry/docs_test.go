@@ -90,6 +90,7 @@ func fill(t *Telemetry) {
 	t.PolicyIgnored("p")
 	t.AdmissionAudited("p")
 	WouldDeny(t, "p")
+	ContractTried(t, "APIResource/orders", "POST /v2/orders", "Invalid")
 	Excepted(t, "p", "e")
 	t.ErrorTemplateFailed("nest")
 	t.UpstreamError("api", "Busy")

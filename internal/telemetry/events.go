@@ -39,6 +39,7 @@ type events struct {
 	tried    named
 	excepted named
 	unfilled named
+	contract named
 }
 
 // PolicyDecided counts the decision of a policy on a request, and the units of cost that its
@@ -98,6 +99,12 @@ func (t *Telemetry) AdmissionAudited(policy string) { t.events.audited.add(polic
 
 // WouldDeny counts a request that the named policy would have refused, were it enforced.
 func WouldDeny(t *Telemetry, policy string) { t.events.tried.add(policy, "") }
+
+// ContractTried counts a request of an operation whose description is only tried. The result is Admitted, Unjudged, or the reason
+// for which it would have been refused.
+func ContractTried(t *Telemetry, document, operation, result string) {
+	t.events.contract.addAll(document, operation, result, 1)
+}
 
 // Excepted counts a request about which the named policy was not asked because of an exception.
 func Excepted(t *Telemetry, policy, exception string) { t.events.excepted.add(policy, exception) }
@@ -172,30 +179,31 @@ func (e *events) register(m metric.Meter) error {
 	for _, one := range []struct {
 		into              *named
 		name, description string
-		labels            [2]attribute.Key
+		labels            [3]attribute.Key
 	}{
-		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [2]attribute.Key{"policy"}},
-		{&e.warned, "gateway_rate_limit_warnings", "Requests beyond the limit of a policy that only warns, by policy.", [2]attribute.Key{"policy"}},
-		{&e.limits, "gateway_rate_limit_decisions", "Decisions of rate limits, by policy: Admit, Refuse, or Warn beyond a limit that is not enforced.", [2]attribute.Key{"policy", "decision"}},
-		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [2]attribute.Key{"policy"}},
-		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [2]attribute.Key{"policy"}},
-		{&e.relaxed, "gateway_admission_relaxed_errors", "Requests for which an error in a policy counted as an undefined value, by policy.", [2]attribute.Key{"policy"}},
-		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [2]attribute.Key{"policy"}},
-		{&e.tried, "gateway_admission_would_deny", "Requests that a policy would have refused, were its rollout over, by policy.", [2]attribute.Key{"policy"}},
-		{&e.excepted, "gateway_admission_exceptions", "Requests about which a policy was not asked, by policy and exception.", [2]attribute.Key{"policy", "exception"}},
-		{&e.verdicts, "gateway_policy_verdicts", "What policies came to about requests that concern them.", [2]attribute.Key{"policy", "verdict"}},
-		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.", [2]attribute.Key{"policy"}},
-		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [2]attribute.Key{"authenticator"}},
-		{&e.bundles, "gateway_bundle_failures", "Failures to get, verify, activate or keep a version of a bundle, by bundle and stage.", [2]attribute.Key{"bundle", "stage"}},
-		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [2]attribute.Key{"resource", "cause"}},
-		{&e.unfilled, "gateway_error_template_failures", "Refusals that an ErrorTemplate failed to write, so that clients got a Status, by template.", [2]attribute.Key{"template"}},
-		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [2]attribute.Key{"sink"}},
-		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [2]attribute.Key{"resource", "result"}},
-		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [2]attribute.Key{"resource", "kind"}},
-		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [2]attribute.Key{"upstream", "outcome"}},
-		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [2]attribute.Key{"sink", "reason"}},
-		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [2]attribute.Key{"outcome"}},
-		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [2]attribute.Key{"upstream", "reason"}},
+		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [3]attribute.Key{"policy"}},
+		{&e.warned, "gateway_rate_limit_warnings", "Requests beyond the limit of a policy that only warns, by policy.", [3]attribute.Key{"policy"}},
+		{&e.limits, "gateway_rate_limit_decisions", "Decisions of rate limits, by policy: Admit, Refuse, or Warn beyond a limit that is not enforced.", [3]attribute.Key{"policy", "decision"}},
+		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [3]attribute.Key{"policy"}},
+		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [3]attribute.Key{"policy"}},
+		{&e.relaxed, "gateway_admission_relaxed_errors", "Requests for which an error in a policy counted as an undefined value, by policy.", [3]attribute.Key{"policy"}},
+		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [3]attribute.Key{"policy"}},
+		{&e.tried, "gateway_admission_would_deny", "Requests that a policy would have refused, were its rollout over, by policy.", [3]attribute.Key{"policy"}},
+		{&e.excepted, "gateway_admission_exceptions", "Requests about which a policy was not asked, by policy and exception.", [3]attribute.Key{"policy", "exception"}},
+		{&e.verdicts, "gateway_policy_verdicts", "What policies came to about requests that concern them.", [3]attribute.Key{"policy", "verdict"}},
+		{&e.costs, "gateway_policy_cost_units", "Units of cost that the expressions of policies took.", [3]attribute.Key{"policy"}},
+		{&e.refused, "gateway_credentials_refused", "Credentials that were not valid, or could not be judged, by kind of authenticator.", [3]attribute.Key{"authenticator"}},
+		{&e.bundles, "gateway_bundle_failures", "Failures to get, verify, activate or keep a version of a bundle, by bundle and stage.", [3]attribute.Key{"bundle", "stage"}},
+		{&e.schema, "gateway_schema_refusals", "What was wrong with objects by their schema, by resource and the kind of cause.", [3]attribute.Key{"resource", "cause"}},
+		{&e.unfilled, "gateway_error_template_failures", "Refusals that an ErrorTemplate failed to write, so that clients got a Status, by template.", [3]attribute.Key{"template"}},
+		{&e.contract, "gateway_contract_trials", "Requests of operations whose description is only tried, by result: Admitted, Unjudged, or the reason for which they would have been refused.", [3]attribute.Key{"document", "operation", "result"}},
+		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [3]attribute.Key{"sink"}},
+		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [3]attribute.Key{"resource", "result"}},
+		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [3]attribute.Key{"resource", "kind"}},
+		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [3]attribute.Key{"upstream", "outcome"}},
+		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [3]attribute.Key{"sink", "reason"}},
+		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [3]attribute.Key{"outcome"}},
+		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [3]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels
 		if _, err := m.Int64ObservableCounter(one.name, metric.WithDescription(one.description), metric.WithInt64Callback(one.into.observe)); err != nil {
@@ -205,24 +213,26 @@ func (e *events) register(m metric.Meter) error {
 	return nil
 }
 
-// named is a counter with one or two labels. To count costs no more than to look the labels up.
+// named is a counter with up to three labels. To count costs no more than to look the labels up.
 type named struct {
-	labels [2]attribute.Key
-	known  intern[[2]string, atomic.Int64]
+	labels [3]attribute.Key
+	known  intern[[3]string, atomic.Int64]
 }
 
 func (n *named) add(a, b string) { n.addSome(a, b, 1) }
 
-func (n *named) addSome(a, b string, some int64) {
-	count := n.known.get([2]string{a, b}, maxNames, newNamed)
+func (n *named) addSome(a, b string, some int64) { n.addAll(a, b, "", some) }
+
+func (n *named) addAll(a, b, c string, some int64) {
+	count := n.known.get([3]string{a, b, c}, maxNames, newNamed)
 	if count == nil {
-		count = n.known.get([2]string{other, other}, math.MaxInt, newNamed)
+		count = n.known.get([3]string{other, other, other}, math.MaxInt, newNamed)
 	}
 	count.Add(some)
 }
 
-func newNamed(values [2]string) ([2]string, *atomic.Int64) {
-	return [2]string{strings.Clone(values[0]), strings.Clone(values[1])}, new(atomic.Int64)
+func newNamed(values [3]string) ([3]string, *atomic.Int64) {
+	return [3]string{strings.Clone(values[0]), strings.Clone(values[1]), strings.Clone(values[2])}, new(atomic.Int64)
 }
 
 // tallies returns the counts, in the order of their labels.

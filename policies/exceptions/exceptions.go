@@ -108,8 +108,19 @@ func (f *Files) Plan(o *manifest.Object, own *rollout.Spec) *rollout.Plan {
 
 func (f *Files) compile(o *manifest.Object, s *rollout.Spec, path string) *rollout.Plan {
 	plan, errs := rollout.Compile(s, o.Kind+"/"+o.Name, field.NewPath(path))
+	return f.keep(o, plan, errs, path, "the policy is enforced everywhere")
+}
+
+// ResourcePlan compiles the rollout of what describes resources. It is named as results are shown.
+func (f *Files) ResourcePlan(o *manifest.Object, s *rollout.ResourceSpec, name, path string) *rollout.Plan {
+	plan, errs := rollout.CompileResource(s, name, field.NewPath(path))
+	return f.keep(o, plan, errs, path, "the description is enforced for all requests")
+}
+
+// keep reports what is wrong with a plan, and keeps it.
+func (f *Files) keep(o *manifest.Object, plan *rollout.Plan, errs field.ErrorList, path, isOver string) *rollout.Plan {
 	for _, err := range errs {
-		if inner, is := strings.CutPrefix(err.Field, path+"."); is && path != fieldPath {
+		if inner, is := strings.CutPrefix(err.Field, path+"."); is && strings.HasPrefix(path, "metadata.annotations[") {
 			f.At(o, finding.Error, path, "`%s`: %s", inner, finding.BodyOf(err)) // inside of a text
 			continue
 		}
@@ -121,9 +132,9 @@ func (f *Files) compile(o *manifest.Object, s *rollout.Spec, path string) *rollo
 	f.plans = append(f.plans, plan)
 	switch {
 	case !plan.Until().IsZero() && !f.Now.Before(plan.Until()) && plan.In(f.Now) == "":
-		f.At(o, finding.Warning, path, "the rollout is over since %s: the policy is enforced everywhere", plan.Until().Format(time.RFC3339))
+		f.At(o, finding.Warning, path, "the rollout is over since %s: %s", plan.Until().Format(time.RFC3339), isOver)
 	case plan.In(f.Now) == "":
-		f.At(o, finding.Warning, path, "holds nothing back: the policy is enforced everywhere")
+		f.At(o, finding.Warning, path, "holds nothing back: %s", isOver)
 	}
 	return plan
 }

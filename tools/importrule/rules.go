@@ -88,7 +88,7 @@ var engines = map[string][]string{
 	"github.com/spf13/cobra":              {"cmd"},
 	"github.com/prometheus/client_golang": {"internal/telemetry"},
 	"github.com/redis/go-redis":           {"internal/ratelimit"},
-	"github.com/theory/jsonpath":         {"policies"},
+	"github.com/theory/jsonpath":          {"policies"},
 }
 
 // violations returns a sentence for each import that breaks a rule.

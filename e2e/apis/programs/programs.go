@@ -22,6 +22,11 @@ var npm embed.FS
 //go:embed corpus/package.json corpus/package-lock.json corpus/.npmrc corpus/*.mjs corpus/*.py
 var corpus embed.FS
 
+// The frameworks whose servers the tests of preconditions run before.
+//
+//go:embed frameworks/package.json frameworks/package-lock.json frameworks/.npmrc frameworks/*.mjs frameworks/*.py
+var frameworks embed.FS
+
 // A bundle is a folder of packages of npm, and programs of our own that use them.
 type bundle struct {
 	files  embed.FS
@@ -31,6 +36,7 @@ type bundle struct {
 var (
 	servers   = bundle{npm, "npm"}
 	documents = bundle{corpus, "corpus"}
+	notes     = bundle{frameworks, "frameworks"}
 )
 
 // manifests decide what is installed.
@@ -75,6 +81,25 @@ func Node(dir string) error { return servers.use(dir) }
 // Corpus does the same with the validator of the tests of published documents, and with the packages that have some.
 func Corpus(dir string) error { return documents.use(dir) }
 
+// Frameworks does the same with servers of notes by frameworks of Node.js, and one of Python.
+func Frameworks(dir string) error { return notes.use(dir) }
+
+// NeedFastAPI fails if FastAPI, or the server that runs it, is missing.
+func NeedFastAPI() error {
+	for _, dir := range [...]string{FastAPI, uvicorn} {
+		if _, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("FastAPI, or its server, is missing (Debian's packages python3-fastapi and python3-uvicorn): %w", err)
+		}
+	}
+	return nil
+}
+
+// Python is the interpreter that has the packages of Debian.
+const Python = "/usr/bin/python3"
+
+// uvicorn is where Debian has the server that runs FastAPI.
+const uvicorn = "/usr/lib/python3/dist-packages/uvicorn"
+
 func (b bundle) use(dir string) error {
 	if _, err := exec.LookPath("node"); err != nil {
 		return fmt.Errorf("node is missing: %w", err)
@@ -117,7 +142,7 @@ func Path(name string) (string, error) {
 
 // Install installs whatever is missing. The packages of Debian need root.
 func Install() error {
-	for _, b := range []bundle{servers, documents} {
+	for _, b := range []bundle{servers, documents, notes} {
 		if err := b.install(); err != nil {
 			return err
 		}
@@ -164,6 +189,9 @@ func installPackages() error {
 	}
 	if _, err := os.Stat(FastAPI); err != nil {
 		missing["python3-fastapi"] = true
+	}
+	if _, err := os.Stat(uvicorn); err != nil {
+		missing["python3-uvicorn"] = true
 	}
 	if len(missing) == 0 {
 		return nil

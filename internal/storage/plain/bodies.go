@@ -74,11 +74,9 @@ func (c *collection) checkOptions(w *storage.Write) error {
 // the resource.
 func (c *collection) complete(w *storage.Write, fills bool) error {
 	if c.Resource.Envelope == resource.Bare {
-		if c.Schemas.Of(w).IsList() {
+		of := c.Schemas.Of(w)
+		if of.IsList() || of != nil && w.Declared != nil && !of.IsObject() && w.Object.Root().Kind() != document.Object {
 			return nil // the schema says what else it must be
-		}
-		if w.Declared != nil && w.Declared.Alternatives != nil && w.Object.Root().Kind() != document.Object {
-			return nil // the same
 		}
 		return storage.CompleteBare(w)
 	}

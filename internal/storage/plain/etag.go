@@ -100,24 +100,31 @@ func (c *collection) makesETag(own []byte) bool {
 }
 
 // tagRead gives the answer to a read its ETag, and compares what the client names. It reports whether the answer is complete.
-func (c *collection) tagRead(r *storage.Request, own []byte) (isComplete bool, err error) {
+func (c *collection) tagRead(r *storage.Request) (isComplete bool, err error) {
 	a := &r.Response
 	if !storage.IsDone(a.Status()) {
 		return false, nil
 	}
-	v := validators{own: own, modified: bytes.Clone(a.Header("Last-Modified"))}
+	var v validators
+	if readsConditionally(r.Head) {
+		v.own, v.modified = bytes.Clone(a.ETag()), bytes.Clone(a.Header("Last-Modified"))
+	}
 	if a.Status() == http.StatusOK && isOneObject(&a.Response) {
-		if len(strong(v.own)) > 0 {
+		own := a.ETag()
+		if len(strong(own)) > 0 {
 			c.Comparison.noteStrong()
 		}
-		if c.makesETag(v.own) {
+		if c.makesETag(own) {
 			isWhole, err := storage.ReadWhole(&r.Exchanges, c.Limits.Body)
 			if err != nil {
 				return false, err
 			}
 			if isWhole {
-				v.made = appendMade(nil, a.Body())
-				a.Set("ETag", string(v.made))
+				var room [64]byte
+				line := appendMade(append(room[:0], "ETag: "...), a.Body())
+				a.Remove("ETag")
+				a.AddLines(str(append(line, "\r\n"...)))
+				v.made = line[len("ETag: "):]
 			}
 		}
 	}
@@ -139,11 +146,7 @@ func (c *collection) tagRead(r *storage.Request, own []byte) (isComplete bool, e
 // isOneObject reports whether an answer shows an object in the one way in which it is read before a write: in JSON, and not in
 // one of several forms of JSON.
 func isOneObject(a *message.Response) bool {
-	media := a.Header("Content-Type")
-	if !carriesJSON(media) {
-		return false
-	}
-	media, _, _ = bytes.Cut(media, []byte(";"))
+	media, _, _ := bytes.Cut(a.Header("Content-Type"), []byte(";"))
 	switch media = bytes.TrimSpace(media); {
 	case bytes.EqualFold(media, []byte(storage.JSON)):
 		return true

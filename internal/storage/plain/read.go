@@ -45,8 +45,11 @@ func (c *collection) readTagged(r *storage.Request, target []byte, edits bool) e
 	if err := r.Send(c.Backend, &m); err != nil {
 		return err
 	}
-	own := bytes.Clone(r.Response.ETag())
-	isComplete, err := c.tagRead(r, own)
+	var own []byte
+	if edits { // the version of the object is made of it
+		own = bytes.Clone(r.Response.ETag())
+	}
+	isComplete, err := c.tagRead(r)
 	if a := &r.Response; r.IsHead() && a.IsStream() {
 		a.Close()
 		a.ForgetBody(false)

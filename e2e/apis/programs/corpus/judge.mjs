@@ -109,7 +109,9 @@ function operationOf({ path, method, mediaType }) {
   const operation = item[method];
   const parameters = new Map();
   for (const parameter of [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(follow)) parameters.set(`${parameter.in} ${parameter.name}`, parameter);
-  const result = { operationId: id, path, method, parameters: [...parameters.values()].map((p) => {
+  // Headers that OpenAPI does not let parameters describe, and preconditions.
+  const described = [...parameters.values()].filter((p) => p.in !== 'header' || !/^(accept|content-type|authorization|if-.*|range)$/i.test(p.name));
+  const result = { operationId: id, path, method, parameters: described.map((p) => {
     const content = p.content && Object.values(p.content)[0];
     return { ...p, schema: p.schema && schemaOf(p.schema), ...(content ? { content: { 'application/json': { schema: schemaOf(content.schema) } } } : {}) };
   }) };

@@ -1,0 +1,53 @@
+package openapi
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema"
+)
+
+// schemas returns the compiler of the document's schemas.
+func (d *Document) schemas() *jsonschema.Compiler {
+	if d.compiler == nil {
+		dialect := jsonschema.OpenAPI30
+		if d.v31 {
+			dialect = jsonschema.OpenAPI31
+		}
+		d.compiler = jsonschema.NewCompiler(d.root, dialect, func(f jsonschema.Finding) {
+			d.report.add(Finding{Path: Place(f.At), Message: f.Message, Error: f.Error})
+		})
+	}
+	return d.compiler
+}
+
+// Compile compiles the schema as package schema does.
+func (s *Schema) Compile(o schema.Options) (compiled *schema.Schema, warnings, errs field.ErrorList) {
+	o.Extensions, o.Judge, o.Plain = s.Extensions, s.Judge, s.Plain
+	return schema.Compile(s.Props, o)
+}
+
+// judge makes what says which values of a schema are right; nil for the schemas that Kubernetes
+// publishes, which are read as it reads them.
+func (d *Document) judge(n document.Node, o translation) *schema.Judge {
+	if o.kubernetes {
+		return nil
+	}
+	made := d.schemas().Compile(n)
+	if o.envelope {
+		made = made.Except("kind", "apiVersion", "metadata")
+	}
+	return &schema.Judge{Schema: made, Use: o.of.use()}
+}
+
+// use is what the values of a purpose are to a judge.
+func (p purpose) use() jsonschema.Use {
+	switch p {
+	case ofAnswers, ofResponses:
+		return jsonschema.Answers
+	case ofPatches:
+		return jsonschema.Patched
+	}
+	return jsonschema.Requests
+}

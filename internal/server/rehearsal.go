@@ -1,0 +1,87 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"net"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// Rehearse makes of a request one that is judged and never answered: with a head of its own, and a body that was read. It lasts
+// no longer than the other one. Close has to be called at its end.
+func (m *Memory) Rehearse(r *Request, body []byte) *Request {
+	to := &Request{Head: r.Head.Copy(), peer: r.peer}
+	x := &rehearsal{client: r, body: body}
+	to.Exchange = x
+	to.Memory.Open(m.Budget, x)
+	to.body.open(m, &to.Memory)
+	return to
+}
+
+// Close gives back the memory that a rehearsed request took.
+func (r *Request) Close() { r.close() }
+
+// A rehearsal is the exchange of a request that nobody waits for. It implements Exchange.
+type rehearsal struct {
+	client *Request
+	body   []byte
+}
+
+var _ Exchange = (*rehearsal)(nil)
+
+// ReadBody implements Exchange.
+func (x *rehearsal) ReadBody(limit int64) ([]byte, error) {
+	if int64(len(x.body)) > limit {
+		return nil, tooLargeBody(limit)
+	}
+	return x.body, nil
+}
+
+// HasArrived implements Exchange.
+func (x *rehearsal) HasArrived() bool { return true }
+
+// Upload implements Exchange.
+func (x *rehearsal) Upload() message.Upload { return &rehearsedUpload{bytes.NewReader(x.body)} }
+
+// BodyBytes implements Exchange.
+func (x *rehearsal) BodyBytes() int64 { return int64(len(x.body)) }
+
+// Send implements Exchange.
+func (x *rehearsal) Send(*message.Response) {}
+
+// SendStream implements Exchange.
+func (x *rehearsal) SendStream(*message.Response, Flow, Editor, *Ahead) (int64, error) { return 0, nil }
+
+// SendTunnel implements Exchange.
+func (x *rehearsal) SendTunnel(_ []byte, backend net.Conn, closeBackend func()) { closeBackend() }
+
+// Answered implements Exchange.
+func (x *rehearsal) Answered() bool { return false }
+
+// OnClose implements Exchange.
+func (x *rehearsal) OnClose(gone func()) (stop func()) { return x.client.OnClose(gone) }
+
+// Gone implements Exchange.
+func (x *rehearsal) Gone() bool { return x.client.Gone() }
+
+// Linger implements Exchange.
+func (x *rehearsal) Linger() {}
+
+// Detach implements Exchange.
+func (x *rehearsal) Detach() {}
+
+// IsDetached implements Exchange.
+func (x *rehearsal) IsDetached() bool { return true }
+
+// rehearsedUpload is a body that is read from memory.
+type rehearsedUpload struct{ io.Reader }
+
+// Length implements message.Upload.
+func (u *rehearsedUpload) Length() int64 { return u.Reader.(*bytes.Reader).Size() }
+
+// Interrupt implements message.Upload.
+func (u *rehearsedUpload) Interrupt() {}
+
+// Trailers implements message.Upload.
+func (u *rehearsedUpload) Trailers() []message.Header { return nil }
