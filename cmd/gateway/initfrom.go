@@ -20,7 +20,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/scaffold"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -42,6 +41,11 @@ func (f *initFlags) writeFrom(cmd *cobra.Command, dir string) error {
 	var refused scaffold.Refusal
 	switch {
 	case errors.As(err, &refused):
+		for i := range refused { // the copy is not written
+			if len(copied) > 0 && refused[i].File == d.Files[0].Name {
+				refused[i].File = f.from
+			}
+		}
 		return &failure{exitFailure, err}
 	case err != nil:
 		return &failure{exitUsage, fmt.Errorf("--from: '%s' %w", f.from, err)}
@@ -155,7 +159,7 @@ func documentName(base string, data []byte) string {
 func download(at *url.URL) (data []byte, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	client := outbound.New(outbound.Options{Timeout: fetchTimeout, MaxBytes: manifest.MaxBytes, Redirects: true})
+	client := outbound.New(outbound.Options{Timeout: fetchTimeout, MaxBytes: scaffold.MaxBytes, Redirects: true})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
+// MaxBytes bounds a document.
+const MaxBytes = manifest.MaxBytes
+
 // A Document is an OpenAPI document that policy files are written for.
 type Document struct {
 	// Name is the path of the document from the folder of policy files.
