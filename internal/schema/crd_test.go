@@ -216,7 +216,6 @@ func TestBareObject(t *testing.T) {
 }
 
 // TestBareDefaults: the defaults of a bare object are its author's, also in what it calls metadata.
-
 func TestBareDefaults(t *testing.T) {
 	const metadata = `{type: object, default: {columns: []}, properties: {columns: {type: array, items: {type: string}, default: [id]}, rows: {type: object, default: {metadata: {name: 1}}, properties: {metadata: {type: object, properties: {name: {type: integer}}}}}}}`
 	for text, want := range map[string]string{
