@@ -208,6 +208,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		return saidAt(r, member)
 	}})
 	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
+	res.Writes.NameMayChange = r.NameMayChange
 	res.Written = resource.Written{Routes: r.Routes(), Matrix: openapi.Matrix(r.Operations())}
 	res.Methods, res.Writes.PatchTypes = r.Methods(res.Backend.Patch == resource.PatchEmulated), r.PatchTypes()
 	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {
@@ -228,8 +229,11 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		Resource: res.Envelope == resource.Kubernetes, Namespaced: res.Namespaced, Scale: a.Spec.Scale, AnyName: native, MayRepeat: native,
 	}
 	compiled := compiledResource{
-		schema: c.compile(r.Update, options),
-		varies: true, create: c.compile(r.Create, options), read: c.compile(r.Read, options), patch: c.compile(r.Update.ForPatches(), options),
+		varies: true, create: c.compile(r.Create, options), update: c.compile(r.Update, options), patch: c.compile(r.Result.ForPatches(), options),
+		read: c.compile(r.Read, options),
+	}
+	if compiled.schema = compiled.update; compiled.schema == nil {
+		compiled.schema = compiled.create
 	}
 	compiled.contract = c.contract(r.Operations(), options)
 	if r.Create != nil {
@@ -237,7 +241,9 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 	}
 	if r.Update != nil {
 		compiled.ownedOnUpdate = r.Update.Owned
-		compiled.hidden = r.Update.Hidden
+	}
+	if r.Result != nil {
+		compiled.ownedOnPatch, compiled.hidden = r.Result.Owned, r.Result.Hidden
 	}
 	if compiled.hidden.Any() && res.Backend.Patch == resource.PatchEmulated {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+

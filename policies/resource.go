@@ -46,15 +46,15 @@ type compiledResource struct {
 	convertible bool
 	// mergeType is how objects are merged; nil if nothing is known of them.
 	mergeType func() *merge.Type
-	// create, patch and read are the schemas of objects that are created, that result from patches, and that are read, if
-	// varies reports that they have schemas of their own.
-	varies              bool
-	create, patch, read *schema.Schema
+	// create, update, patch and read are the schemas of objects that are created, that replace others, that result from
+	// patches, and that are read, if varies reports that they have schemas of their own.
+	varies                      bool
+	create, update, patch, read *schema.Schema
 	// contract checks everything but the bodies of requests against a document; nil if the document
 	// says nothing of that.
 	contract *contract.Contract
-	// ownedOnCreate and ownedOnUpdate say what the API itself sets in objects; nil if nothing is known.
-	ownedOnCreate, ownedOnUpdate *contract.Members
+	// ownedOnCreate, ownedOnUpdate and ownedOnPatch say what the API itself sets in objects; nil if nothing is known.
+	ownedOnCreate, ownedOnUpdate, ownedOnPatch *contract.Members
 	// hidden says what the API takes and does not show; nil if nothing is known.
 	hidden *contract.Members
 }

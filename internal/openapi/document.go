@@ -95,7 +95,9 @@ func (p purpose) isAnswer() bool { return p == ofAnswers || p == ofResponses }
 func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
-func (p purpose) isUndefaulted() bool { return p == ofUndefaulted || p == ofResponses }
+func (p purpose) isUndefaulted() bool {
+	return p == ofUndefaulted || p == ofResponses
+}
 
 // cacheKey identifies a translation of a document.
 type cacheKey struct {
