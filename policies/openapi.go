@@ -181,6 +181,9 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
+		if action.Schema != nil {
+			compiled.unfilled = action.Schema.Unfilled
+		}
 		c.made.resources = append(c.made.resources, loadedResource{
 			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(action.Of, "rollout"),
 		})
@@ -236,6 +239,11 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		compiled.schema = compiled.create
 	}
 	compiled.contract = c.contract(r.Operations(), options)
+	for _, s := range [...]*openapi.Schema{r.Update, r.Create} {
+		if s != nil && s.Unfilled != nil {
+			compiled.unfilled = s.Unfilled
+		}
+	}
 	if r.Create != nil {
 		compiled.ownedOnCreate = r.Create.Owned
 	}
@@ -391,6 +399,9 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 	}
 	for _, err := range errs {
 		c.At(c.from, Error, s.Where(err.Field), "%s", finding.BodyOf(err))
+	}
+	for _, f := range s.UnaskedReads() {
+		c.At(c.from, Warning, f.Path, "%s", f.Message)
 	}
 	c.compiled[key] = compiled
 	if compiled != nil {

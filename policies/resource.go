@@ -6,6 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
@@ -39,9 +40,11 @@ func (r *loadedResource) showsItems() bool { return r.ShowsItems() && r.compiled
 
 // compiledResource has what the files say of a resource beyond how it is found.
 type compiledResource struct {
-	schema  *schema.Schema
-	props   *apiextensionsv1.JSONSchemaProps // the schema as it is written; nil if there is none
-	warning string
+	schema *schema.Schema
+	props  *apiextensionsv1.JSONSchemaProps // the schema as it is written; nil if there is none
+	// unfilled are the fields with a default that is left to the API; nil if there are none.
+	unfilled *cel.Unfilled
+	warning  string
 	// convertible reports whether objects of its versions differ in apiVersion alone.
 	convertible bool
 	// mergeType is how objects are merged; nil if nothing is known of them.
