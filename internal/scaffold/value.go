@@ -84,8 +84,14 @@ func (m *maker) whole(s map[string]any, parts []any, depth int) any {
 	for _, key := range []string{"allOf", "oneOf", "anyOf"} {
 		delete(rest, key)
 	}
+	properties := object(s["properties"])
+	rest["required"] = slices.DeleteFunc(slices.Clone(list(s["required"])), func(name any) bool {
+		key, _ := name.(string)
+		_, isHere := properties[key]
+		return !isHere // the parts describe it
+	})
 	made := map[string]any{}
-	if m.typeOf(rest) == "object" {
+	if m.typeOf(s) == "object" {
 		made = m.object(rest, depth+1)
 	}
 	for _, part := range parts {
