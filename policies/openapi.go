@@ -185,6 +185,9 @@ func (c *documentCompiler) action(action *openapi.Action) {
 		res.Written = resource.Written{Routes: action.Routes, Matrix: openapi.Matrix([]openapi.Operation{said})}
 		said.Verb = res.Operation.Verb
 		compiled := compiledResource{schema: c.compile(action.Schema, schema.Options{}), contract: c.contract([]openapi.Operation{said}, schema.Options{})}
+		if action.Schema != nil {
+			compiled.unfilled = action.Schema.Unfilled
+		}
 		c.made.resources = append(c.made.resources, loadedResource{
 			Resource: res, compiled: compiled, at: origin{path: at}, made: madeNames{action.Of.IsMadePlural(), action.Of.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(action.Of, "rollout"),
 		})
@@ -215,6 +218,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.made.scopes = append(c.made.scopes, scope)
 	}
 	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
+	res.Writes.NameMayChange = r.NameMayChange
 	res.Written = resource.Written{Routes: r.Routes(), Matrix: openapi.Matrix(r.Operations())}
 	res.Methods, res.Writes.PatchTypes = r.Methods(res.Backend.Patch == resource.PatchEmulated), r.PatchTypes()
 	if r.HasPatchAlone() && res.Backend.Patch == resource.PatchEmulated {
@@ -235,16 +239,26 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		Resource: res.Envelope == resource.Kubernetes, Namespaced: res.Namespaced, Scale: a.Spec.Scale, AnyName: native, MayRepeat: native,
 	}
 	compiled := compiledResource{
-		schema: c.compile(r.Update, options),
-		varies: true, create: c.compile(r.Create, options), read: c.compile(r.Read, options), patch: c.compile(r.Update.ForPatches(), options),
+		varies: true, create: c.compile(r.Create, options), update: c.compile(r.Update, options), patch: c.compile(r.Result.ForPatches(), options),
+		read: c.compile(r.Read, options),
+	}
+	if compiled.schema = compiled.update; compiled.schema == nil {
+		compiled.schema = compiled.create
 	}
 	compiled.contract = c.contract(r.Operations(), options)
+	for _, s := range [...]*openapi.Schema{r.Update, r.Create} {
+		if s != nil && s.Unfilled != nil {
+			compiled.unfilled = s.Unfilled
+		}
+	}
 	if r.Create != nil {
 		compiled.ownedOnCreate = r.Create.Owned
 	}
 	if r.Update != nil {
 		compiled.ownedOnUpdate = r.Update.Owned
-		compiled.hidden = r.Update.Hidden
+	}
+	if r.Result != nil {
+		compiled.ownedOnPatch, compiled.hidden = r.Result.Owned, r.Result.Hidden
 	}
 	if compiled.hidden.Any() && res.Backend.Patch == resource.PatchEmulated {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
@@ -392,6 +406,9 @@ func (c *documentCompiler) compile(s *openapi.Schema, o schema.Options) *schema.
 	}
 	for _, err := range errs {
 		c.At(c.from, Error, s.Where(err.Field), "%s", finding.BodyOf(err))
+	}
+	for _, f := range s.UnaskedReads() {
+		c.At(c.from, Warning, f.Path, "%s", f.Message)
 	}
 	c.compiled[key] = compiled
 	if compiled != nil {

@@ -168,6 +168,9 @@ func TestPublishedSchemas(t *testing.T) {
 			}
 			known := all.of(r.GroupVersionKind())
 			for _, verb := range []resource.Verb{resource.VerbCreate, resource.VerbUpdate} {
+				if set.SchemaFor(r, verb) == nil {
+					continue // of a kind that is not written so
+				}
 				unknown, wrong := failuresOf(t, set, r, verb, raw)
 				if want := min(all.unknown(known, value), 101); unknown != want || len(wrong) > 0 {
 					t.Fatalf("%s: %d fields are unknown, want %d\n%s\n%s", r.Names.Kind, unknown, want, strings.Join(wrong, "\n"), raw)

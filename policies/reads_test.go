@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -131,6 +132,76 @@ func TestKindsUnknown(t *testing.T) {
 				if text := strings.Join(got, "\n"); !strings.HasPrefix(text, want) || (want == "") != (text == "") {
 					t.Errorf("without an account %t: %q, want %q", anonymous, text, want)
 				}
+			}
+		})
+	}
+}
+
+// Whatever reads a field with a default that is left to the API is named, unless it asks for the field.
+func TestReadsUnfilledDefaults(t *testing.T) {
+	const tasks = `openapi: 3.0.3
+info: {title: Tasks, version: v1}
+x-admission-gateway-resource: {defaults: DEFAULTS, group: example.com}
+paths:
+  /tasks:
+    get: {responses: {"200": {description: all}}}
+    post: {requestBody: {content: {application/json: {schema: {$ref: "#/components/schemas/Task"}}}}, responses: {"201": {description: one}}}
+  /tasks/{id}:
+    get: {responses: {"200": {description: one}}}
+    put: {requestBody: {content: {application/json: {schema: {$ref: "#/components/schemas/Task"}}}}, responses: {"200": {description: one}}}
+components:
+  schemas:
+    Task:
+      type: object
+      required: [name]
+      properties:
+        id: {type: string}
+        name: {type: string, default: a}
+        size: {type: integer, default: 3}
+        lines: {type: array, items: {type: object, properties: {count: {type: integer, default: 1}}}}
+`
+	const match = "  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [tasks]}]}\n"
+	validating := func(spec string) string {
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n" + match + spec +
+			"---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a}\nspec: {policyName: a, validationActions: [Deny]}\n"
+	}
+	rule := func(text string) string {
+		return "      x-kubernetes-validations: [{rule: \"" + text + "\"}]\n"
+	}
+	says := func(place, fields string) string {
+		return place + ": warning: " + fields + " left to the API: the expression fails where the field is left out; ask for "
+	}
+	const kind = "example.com/v1, Kind=Task: "
+	for name, c := range map[string]struct{ rule, policy, defaults, want string }{
+		"validation": {policy: validating("  validations: [{expression: object.size < 5}]\n"),
+			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+		"several fields": {policy: validating("  validations: [{expression: \"object.size < 5 && object.lines.all(l, l.count > 1)\"}]\n"),
+			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.lines[*].count`, `object.size`, whose defaults are") + "them with has() first\n"},
+		"variable": {policy: validating("  variables: [{name: size, expression: object.size}]\n  validations: [{expression: variables.size < 5}]\n"),
+			want: says("p.yaml:6: spec.variables[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n" +
+				says("p.yaml:7: spec.validations[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+		"match condition": {policy: validating("  matchConditions: [{name: a, expression: object.size < 5}]\n  validations: [{expression: object.name == 'a'}]\n"),
+			want: says("p.yaml:6: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+		"behind a match condition": {policy: validating("  matchConditions: [{name: a, expression: has(object.size)}]\n  validations: [{expression: object.size < 5}]\n")},
+		"asked for":                {policy: validating("  validations: [{expression: '!has(object.size) || object.size < 5'}]\n")},
+		"optional":                 {policy: validating("  validations: [{expression: 'object.?size.orValue(1) < 5'}]\n")},
+		"required":                 {policy: validating("  validations: [{expression: object.name == 'a'}]\n")},
+		"filled in": {policy: validating("  validations: [{expression: object.size < 5}]\n"), rule: rule("self.size < 5"), defaults: "Fill",
+			want: "a.yaml:1: note: 3 defaults of schemas are filled in where a request or an answer leaves them out: 'x-admission-gateway-resource: {defaults: Off}' " +
+				"at the root, at a path or at an operation leaves them to the API\n"},
+		"rule of the schema": {rule: rule("self.size < 5"),
+			want: says("a.yaml:21: components.schemas.Task.x-kubernetes-validations[0].rule", "reads `self.size`, whose default is") + "it with has() first\n"},
+		"rule that asks": {rule: rule("!has(self.size) || self.size < 5")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"a.yaml": strings.Replace(tasks, "DEFAULTS", cmp.Or(c.defaults, "Off"), 1) + c.rule}
+			if c.policy != "" {
+				files["p.yaml"] = c.policy
+			}
+			dir := testutil.WriteFiles(t, files)
+			_, found := Load([]string{dir})
+			if got := text(dir, found); got != c.want {
+				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
@@ -39,22 +40,24 @@ func (r *loadedResource) showsItems() bool { return r.ShowsItems() && r.compiled
 
 // compiledResource has what the files say of a resource beyond how it is found.
 type compiledResource struct {
-	schema  *schema.Schema
-	props   *apiextensionsv1.JSONSchemaProps // the schema as it is written; nil if there is none
-	warning string
+	schema *schema.Schema
+	props  *apiextensionsv1.JSONSchemaProps // the schema as it is written; nil if there is none
+	// unfilled are the fields with a default that is left to the API; nil if there are none.
+	unfilled *cel.Unfilled
+	warning  string
 	// convertible reports whether objects of its versions differ in apiVersion alone.
 	convertible bool
 	// mergeType is how objects are merged; nil if nothing is known of them.
 	mergeType func() *merge.Type
-	// create, patch and read are the schemas of objects that are created, that result from patches, and that are read, if
-	// varies reports that they have schemas of their own.
-	varies              bool
-	create, patch, read *schema.Schema
+	// create, update, patch and read are the schemas of objects that are created, that replace others, that result from
+	// patches, and that are read, if varies reports that they have schemas of their own.
+	varies                      bool
+	create, update, patch, read *schema.Schema
 	// contract checks everything but the bodies of requests against a document; nil if the document
 	// says nothing of that.
 	contract *contract.Contract
-	// ownedOnCreate and ownedOnUpdate say what the API itself sets in objects; nil if nothing is known.
-	ownedOnCreate, ownedOnUpdate *contract.Members
+	// ownedOnCreate, ownedOnUpdate and ownedOnPatch say what the API itself sets in objects; nil if nothing is known.
+	ownedOnCreate, ownedOnUpdate, ownedOnPatch *contract.Members
 	// hidden says what the API takes and does not show; nil if nothing is known.
 	hidden *contract.Members
 }

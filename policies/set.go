@@ -116,7 +116,13 @@ func (s *Set) SchemaFor(r *resource.Resource, verb resource.Verb) *schema.Schema
 	case resource.SchemaOfReads:
 		return c.read
 	}
-	return c.schema
+	return c.update
+}
+
+// BlamesPatches reports whether the result of a patch is refused only for what the patch changed. It is if the schema is of an
+// OpenAPI document; all others are Kubernetes' own.
+func (s *Set) BlamesPatches(r *resource.Resource) bool {
+	return r != nil && s.compiled[r.ID].varies && len(r.Paths) > 0
 }
 
 // Operation returns what a document says of a request beside its body; nil if it says nothing.
@@ -138,13 +144,15 @@ func (s *Set) WatchesAnswers(r *resource.Resource, i *resource.Info) bool {
 	return r != nil && !i.IsUndescribed && (i.Subresource == "" || r.Operation != nil) && s.compiled[r.ID].contract.HasAnswers()
 }
 
-// Owned says what the API itself sets in objects that are created or changed; nil if nothing is known.
-func (s *Set) Owned(r *resource.Resource, creates bool) *contract.Members {
+// Owned says what the API itself sets in objects that requests of a verb carry, or result in; nil if nothing is known.
+func (s *Set) Owned(r *resource.Resource, verb resource.Verb) *contract.Members {
 	switch {
 	case r == nil:
 		return nil
-	case creates:
+	case verb == resource.VerbCreate:
 		return s.compiled[r.ID].ownedOnCreate
+	case verb == resource.VerbPatch:
+		return s.compiled[r.ID].ownedOnPatch
 	}
 	return s.compiled[r.ID].ownedOnUpdate
 }

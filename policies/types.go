@@ -102,6 +102,7 @@ func (k *knownKinds) of(r *loadedResource) typecheck.Kind {
 		GroupVersionKind: schemaruntime.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Names.Kind},
 		Type:             t,
 		Own:              true,
+		Unfilled:         r.compiled.unfilled,
 	}
 }
 

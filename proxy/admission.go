@@ -51,6 +51,7 @@ type admitter struct {
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
+	patched    *contract.Body       // what the API's document says of the patch; nil if it says nothing
 	// isRehearsal says that the request is only tried.
 	isRehearsal bool
 	outside     outside // which policies are not about the request
@@ -187,9 +188,16 @@ func (a *admitter) prune(w *storage.Write) error {
 // keepOwned gives members that the API itself sets the values that are stored, and takes them out of new objects. It says
 // so as it does of unknown fields.
 func (a *admitter) keepOwned(s storage.Storage, w *storage.Write) error {
-	owned := a.scope.set.Owned(a.request.Resource, w.Creates())
-	if w.Declared != nil {
+	verb := w.Info.Verb
+	if w.Creates() {
+		verb = resource.VerbCreate
+	}
+	owned := a.scope.set.Owned(a.request.Resource, verb)
+	switch {
+	case w.Declared != nil:
 		owned = w.Declared.Owned
+	case !owned.Any() && a.patched != nil:
+		owned = a.patched.Owned
 	}
 	if !owned.Any() || w.Info.Subresource != "" {
 		return nil
@@ -393,7 +401,7 @@ func (a *admitter) identifyAgain(s storage.Storage, w *storage.Write) error {
 		path = a.request.Resource.Fields.Name
 	}
 	name, found := storage.Find(w.Object.Root(), path)
-	if found && name.Kind() == document.String && !name.Is("") && !name.Is(w.Info.Name) {
+	if found && name.Kind() == document.String && !name.Is("") && !name.Is(w.Info.Name) && !(a.isBare() && a.request.Resource.Writes.NameMayChange) {
 		return a.request.Invalid(w.Info.Name, field.ErrorList{status.Immutable(name.Path(), storage.Short(name.Str()))}, 0)
 	}
 	return s.Complete(w)

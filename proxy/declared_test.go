@@ -73,7 +73,7 @@ func (s *shelf) play(t *testing.T, document, requests string) string {
 		}
 		var refusal metav1.Status
 		if resp.StatusCode >= 400 && json.Unmarshal(answer, &refusal) == nil {
-			answer = []byte(refusal.Message)
+			answer = []byte(strings.ReplaceAll(refusal.Message, "`", "´")) // which a text in Go can have
 		}
 		_, _ = fmt.Fprintf(&told, "  %d %s\n", resp.StatusCode, answer)
 		s.Lock()
@@ -220,5 +220,323 @@ paths:
 		  backend: DELETE /users/1/stars/2
 		PUT /pins/1
 		  400 the body must not be empty
+	`)
+}
+
+// TestPatchesOfDocuments: a patch is held to the schema of its media type, and its result to the schema of the object, for
+// what the patch changed.
+func TestPatchesOfDocuments(t *testing.T) {
+	const head = `
+openapi: 3.0.3
+info: {title: Users, version: v1}
+paths:
+  /users/{id}:
+    get: {responses: {'200': {description: ok, content: {application/json: {schema: {type: object, required: [created_at], properties: {name: {type: string}, created_at: {type: string}}}}}}}}
+    patch:
+      responses: {'200': {description: ok}}
+      requestBody:
+        content:
+`
+	const put = `
+    put:
+      responses: {'200': {description: ok}}
+      requestBody:
+        content:
+          application/json:
+            schema:
+              type: object
+              additionalProperties: false
+              minProperties: 4
+              required: [name, email]
+              oneOf: [{required: [a]}, {required: [b]}]
+              properties:
+                id: {type: string, readOnly: true}
+                name: {type: string, maxLength: 10}
+                email: {type: string}
+                kind: {type: string, default: person}
+                a: {type: integer}
+                b: {type: integer, nullable: true}
+                tags: {type: array, maxItems: 2, items: {type: object, properties: {n: {type: integer, maximum: 5}}}}
+`
+	for name, c := range map[string]struct{ document, object, requests, want string }{
+		"by a schema of its own": {head + `
+          application/json: {schema: {type: object, additionalProperties: false, minProperties: 1, properties: {name: {type: string, maxLength: 10}, note: {type: string, nullable: true}}}}
+`, `{"name":"ann","note":"x"}`, `
+		PATCH /users/1 application/json {"name":"m"}
+		PATCH /users/1 application/json {"name":"waytoolongname"}
+		PATCH /users/1 application/json {"zz":1}
+		PATCH /users/1 application/json {}
+		PATCH /users/1 application/json {"name":7}
+		PATCH /users/1 application/json {"name":null}
+		PATCH /users/1 application/json {"note":null}
+		PATCH /users/1 application/merge-patch+json {"zz":1}
+		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/name","value":"waytoolongname"}]
+		PATCH /users/1 application/json-patch+json [{"op":"add","path":"/zz","value":1}]
+		PATCH /users/1 application/json-patch+json [{"op":"test","path":"/name","value":"ann"}]
+		PATCH /users/1 application/json-patch+json [{"op":"remove","path":"/name"}]
+		PATCH /users/1 application/json []
+		PATCH /users/1 text/plain x
+`, `
+		PATCH /users/1 application/json {"name":"m"}
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/json {"name":"m"}
+		PATCH /users/1 application/json {"name":"waytoolongname"}
+		  422 User "1" is invalid: name: Too long: must be at most 10 characters
+		PATCH /users/1 application/json {"zz":1}
+		  422 User "1" is invalid: zz: Invalid value: "zz": may not be set: the schema allows no other properties than its own
+		PATCH /users/1 application/json {}
+		  422 User "1" is invalid: Invalid value: 0: must have at least 1 property
+		PATCH /users/1 application/json {"name":7}
+		  422 User "1" is invalid: name: Invalid value: "integer": must be of type string
+		PATCH /users/1 application/json {"name":null}
+		  422 User "1" is invalid: name: Invalid value: "null": must be of type string
+		PATCH /users/1 application/json {"note":null}
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/json {"note":null}
+		PATCH /users/1 application/merge-patch+json {"zz":1}
+		  422 User "1" is invalid: zz: Invalid value: "zz": may not be set: the schema allows no other properties than its own
+		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/name","value":"waytoolongname"}]
+		  422 User "1" is invalid: name: Too long: must be at most 10 characters
+		PATCH /users/1 application/json-patch+json [{"op":"add","path":"/zz","value":1}]
+		  422 User "1" is invalid: zz: Invalid value: "zz": may not be set: the schema allows no other properties than its own
+		PATCH /users/1 application/json-patch+json [{"op":"test","path":"/name","value":"ann"}]
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"test","path":"/name","value":"ann"}]
+		PATCH /users/1 application/json-patch+json [{"op":"remove","path":"/name"}]
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"remove","path":"/name"}]
+		PATCH /users/1 application/json []
+		  422 User "1" is invalid: Invalid value: "array": must be of type object
+		PATCH /users/1 text/plain x
+		  415 the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/json
+`},
+		"by its media types": {head + `
+          application/merge-patch+json: {schema: {type: object, required: [name], properties: {name: {type: string, nullable: true}, note: {type: string}, in: {type: object, properties: {n: {type: integer}}}}}}
+          application/json-patch+json: {schema: {type: array, maxItems: 1, items: {type: object, required: [op, path], properties: {op: {type: string, enum: [replace]}}}}}
+          application/json: {schema: {type: array, items: {type: object, required: [set]}}}
+          application/vnd.note+json: {schema: {type: object, properties: {note: {type: string, maxLength: 3}}}}
+`, `{"name":"ann","note":"x"}`, `
+		PATCH /users/1 application/merge-patch+json {"name":null,"note":null,"in":{"n":null}}
+		PATCH /users/1 application/merge-patch+json {"note":null}
+		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/name","value":"bob"}]
+		PATCH /users/1 application/json-patch+json [{"op":"remove","path":"/name"}]
+		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/name","value":"bob"},{"op":"replace","path":"/note","value":"y"}]
+		PATCH /users/1 application/json [{"set":1}]
+		PATCH /users/1 application/json []
+		PATCH /users/1 application/json [{}]
+		PATCH /users/1 application/json {"name":"bob"}
+		PATCH /users/1 application/vnd.note+json {"note":"long"}
+		PATCH /users/1 application/vnd.note+json {"note":"new"}
+`, `
+		PATCH /users/1 application/merge-patch+json {"name":null,"note":null,"in":{"n":null}}
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/merge-patch+json {"name":null,"note":null,"in":{"n":null}}
+		PATCH /users/1 application/merge-patch+json {"note":null}
+		  422 User "1" is invalid: name: Required value
+		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/name","value":"bob"}]
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/name","value":"bob"}]
+		PATCH /users/1 application/json-patch+json [{"op":"remove","path":"/name"}]
+		  422 User "1" is invalid: [0].op: Unsupported value: "remove": supported values: "replace"
+		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/name","value":"bob"},{"op":"replace","path":"/note","value":"y"}]
+		  422 User "1" is invalid: Too many: 2: must have at most 1 item
+		PATCH /users/1 application/json [{"set":1}]
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/json [{"set":1}]
+		PATCH /users/1 application/json []
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/json []
+		PATCH /users/1 application/json [{}]
+		  422 User "1" is invalid: [0].set: Required value
+		PATCH /users/1 application/json {"name":"bob"}
+		  422 User "1" is invalid: Invalid value: "object": must be of type array
+		PATCH /users/1 application/vnd.note+json {"note":"long"}
+		  422 User "1" is invalid: note: Too long: must be at most 3 characters
+		PATCH /users/1 application/vnd.note+json {"note":"new"}
+		  200 {"name":"ann","note":"x"}
+		  backend: PATCH /users/1 application/vnd.note+json {"note":"new"}
+`},
+		"for what it changed": {head + `
+          application/json: {schema: {type: object}}
+` + put, `{"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}`, `
+		PATCH /users/1 application/json {"kind":"robot"}
+		PATCH /users/1 application/json {"name":"another long name"}
+		PATCH /users/1 application/json {"name":"ann"}
+		PATCH /users/1 application/json {"name":null}
+		PATCH /users/1 application/json {"more":1}
+		PATCH /users/1 application/json {"extra":{"x":2}}
+		PATCH /users/1 application/json {"extra":null}
+		PATCH /users/1 application/json {"a":1,"b":1}
+		PATCH /users/1 application/json {"a":"x"}
+		PATCH /users/1 application/json {"a":1}
+		PATCH /users/1 application/json {"tags":[{"n":1},{"n":9}]}
+		PATCH /users/1 application/json {"tags":[{"n":8}]}
+		PATCH /users/1 application/json {"tags":[{"n":9},{"n":1},{"n":2},{"n":3}]}
+		PATCH /users/1 application/json {"id":"2","email":"e"}
+		PATCH /users/1 application/json-patch+json [{"op":"add","path":"/tags/0","value":{"n":3}},{"op":"remove","path":"/tags/2"}]
+`, `
+		PATCH /users/1 application/json {"kind":"robot"}
+		  200 {"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}
+		  backend: PATCH /users/1 application/json {"kind":"robot"}
+		PATCH /users/1 application/json {"name":"another long name"}
+		  422 User "1" is invalid: name: Too long: must be at most 10 characters
+		PATCH /users/1 application/json {"name":"ann"}
+		  200 {"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}
+		  backend: PATCH /users/1 application/json {"name":"ann"}
+		PATCH /users/1 application/json {"name":null}
+		  422 User "1" is invalid: name: Required value
+		PATCH /users/1 application/json {"more":1}
+		  422 User "1" is invalid: more: Invalid value: "more": may not be set: the schema allows no other properties than its own
+		PATCH /users/1 application/json {"extra":{"x":2}}
+		  422 User "1" is invalid: extra: Invalid value: "extra": may not be set: the schema allows no other properties than its own
+		PATCH /users/1 application/json {"extra":null}
+		  200 {"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}
+		  backend: PATCH /users/1 application/json {"extra":null}
+		PATCH /users/1 application/json {"a":1,"b":1}
+		  422 User "1" is invalid: Invalid value: must have exactly one of ´a´ and ´b´, and has 2
+		PATCH /users/1 application/json {"a":"x"}
+		  422 User "1" is invalid: a: Invalid value: "string": must be of type integer
+		PATCH /users/1 application/json {"a":1}
+		  200 {"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}
+		  backend: PATCH /users/1 application/json {"a":1}
+		PATCH /users/1 application/json {"tags":[{"n":1},{"n":9}]}
+		  200 {"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}
+		  backend: PATCH /users/1 application/json {"tags":[{"n":1},{"n":9}]}
+		PATCH /users/1 application/json {"tags":[{"n":8}]}
+		  422 User "1" is invalid: tags[0].n: Invalid value: 8: must be less than or equal to 5
+		PATCH /users/1 application/json {"tags":[{"n":9},{"n":1},{"n":2},{"n":3}]}
+		  422 User "1" is invalid: tags: Too many: 4: must have at most 2 items
+		PATCH /users/1 application/json {"id":"2","email":"e"}
+		  warning: 299 - "read-only field \"id\" is not taken: the API itself sets it"
+		  200 {"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}
+		  backend: PATCH /users/1 application/json {"email":"e"}
+		PATCH /users/1 application/json-patch+json [{"op":"add","path":"/tags/0","value":{"n":3}},{"op":"remove","path":"/tags/2"}]
+		  200 {"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"add","path":"/tags/0","value":{"n":3}},{"op":"remove","path":"/tags/2"}]
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &shelf{object: c.object}
+			compareLines(t, s.play(t, c.document, c.requests), c.want)
+		})
+	}
+}
+
+// TestRenames: another name in the body than in the URL is a rename, unless the document says that it is the name.
+func TestRenames(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Users, version: v1}
+components: {schemas: {Key: {type: object, properties: {id: {type: string, readOnly: true}}}}}
+paths:
+  /user/{username}:
+    put: {requestBody: {content: {application/json: {schema: {type: object, properties: {username: {type: string}}}}}}, responses: {'200': {description: ok}}}
+    patch: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {'200': {description: ok}}}
+  /keys/{id}:
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Key'}}}}, responses: {'200': {description: ok}}}
+    patch: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {'200': {description: ok}}}
+  /teams/{id}:
+    x-admission-gateway-resource: {fields: {name: id}}
+    put: {requestBody: {content: {application/json: {schema: {type: object, properties: {id: {type: string}}}}}}, responses: {'200': {description: ok}}}
+`
+	s := &shelf{object: `{"id":"1","username":"ann"}`}
+	compareLines(t, s.play(t, document, `
+		PUT /user/ann application/json {"username":"eve"}
+		PUT /user/ann application/json {"username":7}
+		PATCH /user/ann application/json {"username":"eve"}
+		PUT /keys/1 application/json {"id":"2"}
+		PATCH /keys/1 application/json {"id":"2"}
+		PATCH /keys/other application/json {"more":1}
+		PUT /teams/1 application/json {"id":"2"}
+		PUT /teams/1 application/json {"id":"1"}
+	`), `
+		PUT /user/ann application/json {"username":"eve"}
+		  200 {"id":"1","username":"ann"}
+		  backend: PUT /user/ann application/json {"username":"eve"}
+		PUT /user/ann application/json {"username":7}
+		  422 User "ann" is invalid: username: Invalid value: "integer": must be of type string
+		PATCH /user/ann application/json {"username":"eve"}
+		  200 {"id":"1","username":"ann"}
+		  backend: PATCH /user/ann application/json {"username":"eve"}
+		PUT /keys/1 application/json {"id":"2"}
+		  400 the name of the object (2) does not match the name on the URL (1)
+		PATCH /keys/1 application/json {"id":"2"}
+		  400 the name of the object (2) does not match the name on the URL (1)
+		PATCH /keys/other application/json {"more":1}
+		  200 {"id":"1","username":"ann"}
+		  backend: PATCH /keys/other application/json {"more":1}
+		PUT /teams/1 application/json {"id":"2"}
+		  400 the name of the object (2) does not match the name on the URL (1)
+		PUT /teams/1 application/json {"id":"1"}
+		  200 {"id":"1","username":"ann"}
+		  backend: PUT /teams/1 application/json {"id":"1"}
+	`)
+}
+
+// TestAlternativesOfBodies: a body may be an object or a list, each by its own schema.
+func TestAlternativesOfBodies(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Synonyms, version: v1}
+components: {schemas: {One: {type: object, required: [id], properties: {id: {type: string, maxLength: 3}}}}}
+paths:
+  /synonyms:
+    get: {responses: {'200': {description: ok}}}
+    post:
+      requestBody: {required: true, content: {application/json: {schema: {oneOf: [{$ref: '#/components/schemas/One'}, {type: array, maxItems: 2, items: {$ref: '#/components/schemas/One'}}]}}}}
+      responses: {'201': {description: ok}}
+  /synonyms/{id}:
+    put:
+      requestBody: {content: {application/json: {schema: {anyOf: [{type: object, required: [id]}, {type: array}]}}}}
+      responses: {'200': {description: ok}}
+    patch:
+      requestBody: {content: {application/json: {schema: {oneOf: [{type: object, required: [id]}, {type: array, items: {type: integer}}]}}}}
+      responses: {'200': {description: ok}}
+`
+	s := &shelf{object: `{"id":"1"}`}
+	compareLines(t, s.play(t, document, `
+		POST /synonyms application/json {"id":"one"}
+		POST /synonyms application/json {"id":"three"}
+		POST /synonyms application/json [{"id":"one"},{"id":"two"}]
+		POST /synonyms application/json []
+		POST /synonyms application/json [{"id":"three"}]
+		POST /synonyms application/json 7
+		PUT /synonyms/1 application/json {}
+		PUT /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json {"no":1}
+		PATCH /synonyms/1 application/json {"id":"1","no":1}
+		PATCH /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json ["a"]
+	`), `
+		POST /synonyms application/json {"id":"one"}
+		  200 {"id":"1"}
+		  backend: POST /synonyms application/json {"id":"one"}
+		POST /synonyms application/json {"id":"three"}
+		  422 Synonym is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, id: Too long: must be at most 3 characters]
+		POST /synonyms application/json [{"id":"one"},{"id":"two"}]
+		  200 {"id":"1"}
+		  backend: POST /synonyms application/json [{"id":"one"},{"id":"two"}]
+		POST /synonyms application/json []
+		  200 {"id":"1"}
+		  backend: POST /synonyms application/json []
+		POST /synonyms application/json [{"id":"three"}]
+		  422 Synonym is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, [0].id: Too long: must be at most 3 characters]
+		POST /synonyms application/json 7
+		  422 Synonym is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, Invalid value: "integer": must be of type object]
+		PUT /synonyms/1 application/json {}
+		  422 Synonym "1" is invalid: [Invalid value: must match at least one of the alternatives in 'anyOf', id: Required value]
+		PUT /synonyms/1 application/json [1]
+		  200 {"id":"1"}
+		  backend: PUT /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json {"no":1}
+		  422 Synonym "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, id: Required value]
+		PATCH /synonyms/1 application/json {"id":"1","no":1}
+		  200 {"id":"1"}
+		  backend: PATCH /synonyms/1 application/json {"id":"1","no":1}
+		PATCH /synonyms/1 application/json [1]
+		  200 {"id":"1"}
+		  backend: PATCH /synonyms/1 application/json [1]
+		PATCH /synonyms/1 application/json ["a"]
+		  422 Synonym "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, [0]: Invalid value: "string": must be of type integer]
 	`)
 }

@@ -28,5 +28,5 @@ func (h *handler) decodeDeletion(w *storage.Write) error {
 	if err := h.body.decode(w); err != nil || w.Object == nil {
 		return err
 	}
-	return h.admission.checkBody(w, h.body.declared, w.Object.Root())
+	return h.admission.checkBody(w, w.Object.Root(), h.body.declared)
 }

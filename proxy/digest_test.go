@@ -110,7 +110,7 @@ func TestDigestsOfRequests(t *testing.T) {
 		{"a form", "POST", "/volumes", form, "", "size=2", map[string]string{"POST": "all"}},
 		{"a form that is decoded", "POST", "/volumes", form, "br", encoded(t, "br", "size=2"), map[string]string{"POST": "none"}},
 		{"a patch", "PATCH", "/volumes/a", "application/json", "", `{"size":2}`, map[string]string{"GET": "none", "PATCH": "all"}},
-		{"a patch that is changed", "PATCH", "/volumes/a", "application/json", "", `{"class":null}`, map[string]string{"GET": "none", "PATCH": "none"}},
+		{"a patch that is changed", "PATCH", "/volumes/a", "application/merge-patch+json", "", `{"class":null}`, map[string]string{"GET": "none", "PATCH": "none"}},
 		{"a patch in a form", "PATCH", "/volumes/a", form, "", "size=2", map[string]string{"GET": "none", "PATCH": "all"}},
 		{"a patch that is decoded", "PATCH", "/volumes/a", "application/json", "zstd", encoded(t, "zstd", `{"size":2}`), map[string]string{"GET": "none", "PATCH": "none"}},
 		{"a deletion", "DELETE", "/volumes/a", "", "", "", map[string]string{"DELETE": "all"}},

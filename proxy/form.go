@@ -160,25 +160,11 @@ func (a *admitter) forbid(s storage.Storage, sent, stored document.Node, owned *
 // document, whatever the object itself has to be. All that is wrong with them is named at once.
 func (a *admitter) checkForm(s storage.Storage, w *storage.Write, declared *contract.Body) error {
 	a.forbid(s, w.Patch.Root(), w.Existing.Root(), declared.Owned)
-	return a.checkBody(w, declared, w.Patch.Root())
+	return a.checkBody(w, w.Patch.Root(), declared)
 }
 
 // checkBody checks a body against what the API's document says of its media type, whatever becomes of it. All that is wrong
 // with it and with the parameters is named at once.
-func (a *admitter) checkBody(w *storage.Write, declared *contract.Body, body document.Node) error {
-	found := declared.Check(body, a.frame)
-	if found.Err != nil {
-		return status.Timeout("the request was over before its body was checked", 1)
-	}
-	failures := a.named(found.Errors)
-	if len(failures) == 0 {
-		return nil
-	}
-	for _, e := range failures {
-		if a.isRehearsal {
-			break
-		}
-		a.gateway.metrics.SchemaRefused(w.Info.Resource, string(e.Type))
-	}
-	return a.request.Invalid(w.Info.Name, failures, found.More)
+func (a *admitter) checkBody(w *storage.Write, body document.Node, declared *contract.Body) error {
+	return a.answerFaults(w, declared.Check(body, a.frame))
 }

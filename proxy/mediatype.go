@@ -54,6 +54,8 @@ type bodyReader struct {
 	operation *contract.Operation // what the API's document says of the request; nil if it says nothing
 	declared  *contract.Body      // what it says of the media type of the body; nil if it says nothing
 	boundary  string              // between the parts of a form
+	// nullRemoves says that the client calls its patch a merge patch, in which null removes a member.
+	nullRemoves bool
 }
 
 // begin prepares for a request.
@@ -177,9 +179,7 @@ func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) 
 	for name := range strings.SplitSeq(b.storage.MediaTypes().Patches, ", ") {
 		if sent.Is(name) {
 			b.request.Patch = patchTypeOf(name)
-			if declared != nil {
-				b.declared = declared.BodyOf(name)
-			}
+			b.declared, b.nullRemoves = declared.PatchBody(name), name == storage.MergePatchType
 			return nil
 		}
 	}

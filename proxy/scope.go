@@ -122,7 +122,8 @@ func (s *scope) passesUnread(r *storage.Request) bool {
 
 // passesAsItCame reports whether no policy concerns the body, and nothing has to be prepared in it.
 func (s *scope) passesAsItCame(r *storage.Request) bool {
-	if r.Patch == storage.FormPatch { // whose fields have a schema
+	switch {
+	case r.Patch == storage.FormPatch, r.Patch == storage.JSONPatch && s.operation.HoldsEffects(): // which the document describes
 		return false
 	}
 	return s.storage.IsOpaque(&r.Info) && !s.rules.conventions.Concern(&r.Info, s.verb.Operation())

@@ -18,7 +18,7 @@ import (
 func schemasOf(set *policies.Set, r *resource.Resource) storage.Schemas {
 	return storage.Schemas{
 		Create: set.SchemaFor(r, resource.VerbCreate), Update: set.SchemaFor(r, resource.VerbUpdate), Patch: set.SchemaFor(r, resource.VerbPatch),
-		Read: set.SchemaFor(r, resource.VerbGet),
+		Read: set.SchemaFor(r, resource.VerbGet), BlamesPatches: set.BlamesPatches(r),
 	}
 }
 

@@ -130,6 +130,7 @@ func recorded(h *handler) *telemetry.Record {
 		}
 		s.Know(h.incoming.Peer().Proto, template)
 	}
+	r.Asked.Unserved = str(h.incoming.Head.Unserved)
 	if h.incoming.Refusal == nil {
 		head := &h.incoming.Head
 		r.Asked = telemetry.Asked{

@@ -34,7 +34,13 @@ func (h *handler) pass(w *storage.Write) error {
 		h.trail.events.NoteRequest(w.Object)
 	}
 	if w.Object != nil {
-		if err := h.admission.checkBody(w, h.body.declared, w.Object.Root()); err != nil {
+		var err error
+		if w.Info.Verb == resource.VerbPatch {
+			err = h.checkPatch(w, w.Object.Root())
+		} else {
+			err = h.admission.checkBody(w, w.Object.Root(), h.body.declared)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,8 @@ type Kind struct {
 	// Own is set if the schema is in the policy files, so that its author can set bounds on
 	// expressions that could cost too much.
 	Own bool
+	// Unfilled are the fields with a default that is left to the API; nil if there are none.
+	Unfilled *cel.Unfilled
 }
 
 // Kinds knows kinds of objects.
@@ -82,7 +84,11 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	for _, e := range expressions {
 		warnings.constant(e)
 	}
-	found := matched(p.Match, kinds)
+	all := matched(p.Match, kinds)
+	for _, k := range all {
+		warnings.unasked(p, k)
+	}
+	found := slices.DeleteFunc(all, func(k Kind) bool { return k.Type == nil })
 	if len(found) == 0 {
 		return warnings.list(), nil
 	}
@@ -186,6 +192,30 @@ func (w *warnings) constant(e Expression) {
 	}
 }
 
+// unasked adds that expressions read fields of a kind without asking for them, although nobody fills in their defaults.
+func (w *warnings) unasked(p *Policy, k Kind) {
+	if k.Unfilled == nil {
+		return
+	}
+	r := k.Unfilled.Reader(map[string]string{"object": "", "oldObject": ""})
+	look := func(e Expression) {
+		if text := cel.SayUnasked(r.Reads(e.Text)); text != "" {
+			w.add(e.Field, fmt.Sprintf("%v: %s", k.GroupVersionKind, text))
+		}
+	}
+	for _, e := range conditions(&Policy{Conditions: p.Conditions}) {
+		look(e)
+		r.Condition(e.Text)
+	}
+	for i, v := range p.Variables {
+		look(Expression{field.NewPath("spec", "variables").Index(i).Child("expression"), v.Expression})
+		r.Variable(v.Name, v.Expression)
+	}
+	for _, e := range p.Expressions {
+		look(e)
+	}
+}
+
 // tellsKinds finds expressions that distinguish kinds.
 var tellsKinds = regexp.MustCompile(`\b(?:object|oldObject)\.kind\b|\brequest\.(?:kind|resource|requestKind|requestResource)\b`)
 
@@ -244,7 +274,7 @@ rules:
 	}
 	list := make([]Kind, 0, len(found))
 	for _, k := range found {
-		if k.Type != nil {
+		if k.Type != nil || k.Unfilled != nil {
 			list = append(list, k)
 		}
 	}

@@ -325,7 +325,7 @@ func printable(to io.Writer, text []byte) error {
 }
 
 // writeTried writes what descriptions that are only tried would have refused, by operation.
-func writeTried(w io.Writer, rollouts []admin.Rollout) {
+func writeTried(w *bytes.Buffer, rollouts []admin.Rollout) {
 	isBegun := false
 	for i := range rollouts {
 		for j := range rollouts[i].Operations {

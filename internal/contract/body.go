@@ -21,10 +21,13 @@ type Body struct {
 	Owned  *Members
 }
 
+// IsDescribed reports whether anything is said of what a body must be.
+func (b *Body) IsDescribed() bool { return b != nil && b.Schema != nil }
+
 // Check returns what is wrong with a body that was read, by the schema of its media type alone. The frame is asked for only
 // if the schema has rules.
 func (b *Body) Check(root document.Node, frame func() *cel.Frame) schema.Result {
-	if b == nil || b.Schema == nil {
+	if !b.IsDescribed() {
 		return schema.Result{}
 	}
 	var f *cel.Frame

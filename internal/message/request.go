@@ -44,6 +44,8 @@ type Head struct {
 	Host []byte
 	// Minor is the minor version of HTTP/1.
 	Minor int
+	// Unserved is the version of HTTP by which the request was refused, such as '2.0'.
+	Unserved []byte
 	// ContentLength is the length of the body: 0 if there is none, -1 if the length is not known before
 	// its end.
 	ContentLength int64
@@ -217,6 +219,10 @@ func (h *Head) requestLine(line []byte, o *Options) error {
 		return badRequest("the request line must end in the version 'HTTP/1.1' or 'HTTP/1.0'")
 	}
 	if version[5] != '1' || version[7] > '1' {
+		h.Unserved = version[len("HTTP/"):]
+		if version[5] == '2' {
+			return &Error{Code: 505, Message: "HTTP/2 is not served: the HTTP version must be 'HTTP/1.1' or 'HTTP/1.0'"}
+		}
 		return &Error{Code: 505, Message: "the HTTP version must be 'HTTP/1.1' or 'HTTP/1.0'"}
 	}
 	h.Minor = int(version[7] - '0')

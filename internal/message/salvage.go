@@ -6,13 +6,13 @@ import "bytes"
 // the target, and the lines Host and Origin if there is one of each. It is good for nothing that decides about
 // the request.
 func (h *Head) Salvage(received []byte) {
-	method := h.Method
+	method, unserved := h.Method, h.Unserved
 	h.Reset()
 	line, rest, _ := bytes.Cut(received, []byte("\n"))
 	if parts := bytes.Fields(line); len(parts) == 3 && len(parts[1]) > 0 && parts[1][0] == '/' {
 		h.Target = parts[1]
 	}
-	h.Method = method
+	h.Method, h.Unserved = method, unserved
 	var seen FieldSet
 	for {
 		var isWhole bool

@@ -45,7 +45,7 @@ func bodiesOf(d *Document, verb resource.Verb, operation document.Node, as trans
 	}
 	var ranges []Body
 	members(content, func(m document.Node) {
-		of := []Body{}
+		var of []Body
 		switch {
 		case verb == resource.VerbPatch:
 			of = patchOf(d, m)

@@ -17,7 +17,8 @@ type translator struct {
 	depth    int // of references
 	nodes    int // so far
 	full     bool
-	defaults bool // there are some
+	defaults bool            // there are some
+	left     map[string]bool // the places of the defaults that are left to the API
 	origins  map[string]document.Node
 	keywords schema.ExtensionReader
 	without  map[string]bool

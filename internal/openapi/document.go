@@ -14,6 +14,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/jsonschema"
@@ -47,6 +48,8 @@ type Schema struct {
 	Plain bool
 	// Defaults reports whether there are any.
 	Defaults bool
+	// Unfilled are the fields with a default that is left to the API; nil if there are none.
+	Unfilled *cel.Unfilled
 	// Owned says what is readOnly; nil if nothing is.
 	Owned *contract.Members
 	// Hidden says what is writeOnly; nil if nothing is. Hides reports whether anything is, within alternatives too.
@@ -95,7 +98,9 @@ func (p purpose) isAnswer() bool { return p == ofAnswers || p == ofResponses }
 func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
-func (p purpose) isUndefaulted() bool { return p == ofUndefaulted || p == ofResponses }
+func (p purpose) isUndefaulted() bool {
+	return p == ofUndefaulted || p == ofResponses
+}
 
 // cacheKey identifies a translation of a document.
 type cacheKey struct {

@@ -253,7 +253,11 @@ func (b *builder) least(c *conjunction, key string) (least *int64) {
 // setDefault takes the default of a value that clients may set.
 func (b *builder) setDefault(c *conjunction) {
 	m, found := c.get("default")
-	if !found || b.t.without[b.at] || b.at == "" || b.t.undefaulted || b.t.options.unfilled || b.isLeftToAPI(c) {
+	if !found || b.t.without[b.at] || b.at == "" || b.t.undefaulted || b.isLeftToAPI(c) {
+		return
+	}
+	if b.t.options.unfilled {
+		b.t.left[b.at] = true
 		return
 	}
 	switch {

@@ -406,10 +406,10 @@ Base:
 		}
 		r := resources[0]
 		var hidden, missing []string
-		for _, n := range r.Update.Hidden.In(d.Root()) {
+		for _, n := range r.Result.Hidden.In(d.Root()) {
 			hidden = append(hidden, n.Path())
 		}
-		r.Update.Hidden.Missing(d.Root(), func(around document.Node, name string) { missing = append(missing, around.Path()+"."+name) })
+		r.Result.Hidden.Missing(d.Root(), func(around document.Node, name string) { missing = append(missing, around.Path()+"."+name) })
 		if got := strings.Join(hidden, " "); got != test.hidden {
 			t.Errorf("%s: %q is hidden, want %q", test.object, got, test.hidden)
 		}
@@ -419,7 +419,7 @@ Base:
 		for _, one := range []struct {
 			of   *openapi.Schema
 			want string
-		}{{r.Create, test.created}, {r.Update.ForPatches(), test.patched}} {
+		}{{r.Create, test.created}, {r.Result.ForPatches(), test.patched}} {
 			object, wrong := admitted(t, compiled(t, one.of), test.object)
 			if got := object + " " + strings.Join(wrong, "; "); got != one.want {
 				t.Errorf("%s becomes\n%s\nwant\n%s", test.object, got, one.want)

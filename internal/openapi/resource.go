@@ -19,13 +19,16 @@ type Resource struct {
 	// NameField is the member that repeats the name in the path, ItemsField the member of a list's
 	// answer with the items; empty if there is none, and if the answer is the list itself.
 	NameField, ItemsField string
+	// NameMayChange says that a change may give another value to the NameField: no author says that it is the name, and it is
+	// not readOnly.
+	NameMayChange bool
 	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.
 	Status, Scale bool
 	Subresources  []string
-	// Create, Update and Read are the schemas of objects that are created, that replace others, and
-	// that are read; nil if there is nothing to check them against, and nothing to fill in on
-	// reads.
-	Create, Update, Read *Schema
+	// Create, Update and Result are the schemas of objects that are created, that replace others, and
+	// that result from patches, which is Update or else Create. No schema of an answer is among them.
+	// Read is the schema of objects that are read, if it fills anything in. Each may be nil.
+	Create, Update, Result, Read *Schema
 	// Settings are the members of the extension x-admission-gateway-resource, of the whole document and of the
 	// resource's own paths, the latter last. Their values are in the document.
 	Settings []document.Node

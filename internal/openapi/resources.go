@@ -169,29 +169,34 @@ func (d *Document) describe(r *Resource) {
 		r.Envelope = resource.Bare
 	}
 	r.NameField = nameField(r, &c)
+	r.NameMayChange = r.NameField != "" && r.setting("fields", "name") == "" && !d.isReadOnly(r.NameField, read, update, create)
 	r.ItemsField = d.itemsField(r)
 	if r.Kind == "" {
 		r.Kind = d.kindOf(r, read, update, create)
 	}
 	o := translation{envelope: r.Envelope == resource.Kubernetes, kubernetes: d.isKubernetes() && len(r.Paths) == 0}
 	d.bodies(r, o)
-	// The gateway refuses what it cannot read, so nothing has to be checked against a schema then.
-	unread := r.takesNoJSON(create, update)
 	posted, put := r.collection.operation("post"), r.object.operation("put")
 	patched, got := r.object.operation("patch"), r.object.operation("get")
-	if n := first(create, update, read); n.Valid() && !unread {
-		o.unfilled = d.leavesDefaults(first(posted, put, patched, got))
-		r.Create = d.cached(n, o)
+	if create.Valid() {
+		o.unfilled = d.leavesDefaults(posted)
+		r.Create = d.cached(create, o)
 	}
-	if !create.Valid() && r.Create.isList() {
-		r.Create = nil // what is read as a list may be written otherwise
+	if update.Valid() {
+		o.unfilled = d.leavesDefaults(put)
+		r.Update = d.cached(update, o)
 	}
-	if n := first(update, read, create); n.Valid() && !unread {
-		o.unfilled = d.leavesDefaults(first(put, patched, got, posted))
-		r.Update = d.cached(n, o)
+	if n := first(update, create); n.Valid() {
+		o.unfilled = d.leavesDefaults(first(patched, put, posted))
+		r.Result = d.cached(n, o)
 	}
-	if !update.Valid() && r.Update.isList() {
-		r.Update = nil
+	if r.Result.isList() {
+		r.Result = nil // no patch of an object makes a list
+	}
+	if patch := d.requestSchema(r.object.operation("patch")); patch.Valid() && isSameSchema(patch, update, create) {
+		if c := t.flatten([]document.Node{patch}, nil); len(c.required()) > 0 {
+			d.report.warn(patch, "is the schema of whole objects: a patch must have all that it requires")
+		}
 	}
 	o.of = ofAnswers
 	if n := first(read, update, create); n.Valid() {
@@ -203,6 +208,11 @@ func (d *Document) describe(r *Resource) {
 	if patch := r.object.operation("patch"); patch.Valid() && len(r.Paths) > 0 {
 		r.object.patchTypes = d.patchTypes(patch)
 	}
+}
+
+// isSameSchema reports whether a schema is written as one of the others.
+func isSameSchema(n document.Node, others ...document.Node) bool {
+	return slices.ContainsFunc(others, func(o document.Node) bool { return o.Valid() && string(o.Raw()) == string(n.Raw()) })
 }
 
 // patchTypes returns the media types of an operation's JSON besides the usual ones of patches: each is one of merge patches.
@@ -224,23 +234,6 @@ func (d *Document) patchTypes(patch document.Node) []string {
 
 // usualPatches are the media types of patches whose language they say themselves.
 var usualPatches = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
-
-// takesNoJSON reports whether all writes that the document describes carry something else.
-func (r *Resource) takesNoJSON(create, update document.Node) bool {
-	documented := false
-	for _, operation := range []document.Node{r.collection.operation("post"), r.object.operation("post"), r.object.operation("put"), r.object.operation("patch")} {
-		_, found := operation.Get("requestBody")
-		documented = documented || found
-	}
-	if patch := r.object.operation("patch"); patch.Valid() {
-		content, _ := patch.Get("requestBody")
-		types, _ := content.Get("content")
-		if types.Len() == 0 || jsonMedia(types).Valid() {
-			return false
-		}
-	}
-	return documented && !create.Valid() && !update.Valid()
-}
 
 func (d *Document) cached(n document.Node, o translation) *Schema {
 	if ref, found := n.Get("$ref"); found && !d.v31 {
@@ -293,6 +286,24 @@ func nameField(r *Resource, c *conjunction) string {
 		}
 	}
 	return ""
+}
+
+// isReadOnly reports whether one of the schemas says that a member is readOnly.
+func (d *Document) isReadOnly(name string, schemas ...document.Node) bool {
+	return slices.ContainsFunc(schemas, func(n document.Node) bool {
+		if !n.Valid() {
+			return false
+		}
+		t := &translator{doc: d, depth: maxDepth}
+		found, c := false, t.flatten([]document.Node{n}, nil)
+		c.each("properties", func(properties document.Node) {
+			if m, has := properties.Get(name); has {
+				member := t.flatten([]document.Node{m}, c.trail)
+				found = found || member.says("readOnly")
+			}
+		})
+		return found
+	})
 }
 
 // itemsField is the member of a list's answer that holds the items: the only one that is a list. Empty is an answer that

@@ -75,9 +75,9 @@ func TestResources(t *testing.T) {
 		{"", "v2", "orders", "Order", resource.Bare, false, "order_id", "orders", "/shop/v2/orders /shop/v2/orders/{name} /legacy/orders /legacy/orders/{name}", true, true},
 		{"", "v2", "lines", "Line", resource.Bare, true, "", "", "/shop/v2/orders/{namespace}/lines /shop/v2/orders/{namespace}/lines/{name} /legacy/orders/{namespace}/lines /legacy/orders/{namespace}/lines/{name}", false, false},
 		{"", "v9", "team-orders", "TeamOrder", resource.Bare, true, "", "", "/shop/v2/tenants/{namespace}/teams/{parent-team}/orders /shop/v2/tenants/{namespace}/teams/{parent-team}/orders/{name} /legacy/tenants/{namespace}/teams/{parent-team}/orders /legacy/tenants/{namespace}/teams/{parent-team}/orders/{name}", false, false},
-		{"", "v2", "tenants-orders", "TenantsOrder", resource.Bare, true, "id", "", "/shop/v2/tenants/{namespace}/orders /shop/v2/tenants/{namespace}/orders/{name} /legacy/tenants/{namespace}/orders /legacy/tenants/{namespace}/orders/{name}", true, true},
-		{"", "v4", "stock", "Stock", resource.Kubernetes, false, "", "", "/stock /stock/{name}", true, true},
-		{"", "v2", "searches", "Search", resource.Bare, false, "", "", "/shop/v2/searches /legacy/searches", true, true},
+		{"", "v2", "tenants-orders", "TenantsOrder", resource.Bare, true, "id", "", "/shop/v2/tenants/{namespace}/orders /shop/v2/tenants/{namespace}/orders/{name} /legacy/tenants/{namespace}/orders /legacy/tenants/{namespace}/orders/{name}", false, true},
+		{"", "v4", "stock", "Stock", resource.Kubernetes, false, "", "", "/stock /stock/{name}", false, false},
+		{"", "v2", "searches", "Search", resource.Bare, false, "", "", "/shop/v2/searches /legacy/searches", true, false},
 		{"", "v2", "trailing", "Trailing", resource.Bare, false, "", "", "/shop/v2/trailing/ /legacy/trailing/", false, false},
 		{"", "v2", "settings", "Setting", resource.Bare, false, "", "", "/shop/v2/settings /legacy/settings", false, false},
 	}

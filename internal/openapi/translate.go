@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -29,7 +30,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 		if judge == nil {
 			d.report = saved.clone()
 		}
-		t := &translator{doc: d, options: o, depth: depth, origins: map[string]document.Node{}, marks: marks{owned: map[string]bool{}, hidden: map[string]bool{}}, without: without, undefaulted: o.of.isUndefaulted(), isJudged: judge != nil}
+		t := &translator{doc: d, options: o, depth: depth, left: map[string]bool{}, origins: map[string]document.Node{}, marks: marks{owned: map[string]bool{}, hidden: map[string]bool{}}, without: without, undefaulted: o.of.isUndefaulted(), isJudged: judge != nil}
 		c := t.flatten([]document.Node{n}, nil)
 		types, _ := t.types(&c)
 		isList := !o.envelope && slices.Equal(types, []string{"array"})
@@ -54,7 +55,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 			d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
 		}
 		return &Schema{
-			Props: &props, Extensions: extensions, Defaults: t.defaults, Judge: judge, Plain: judge != nil && !t.isNative,
+			Props: &props, Extensions: extensions, Defaults: t.defaults, Unfilled: cel.NewUnfilled(leftIn(t.left, &props, "", "")), Judge: judge, Plain: judge != nil && !t.isNative,
 			Owned: markedIn(t.marks.owned, &props, ""), Hidden: markedIn(t.marks.hidden, &props, ""), Hides: t.marks.hides,
 			doc: d, node: n, options: o, origins: t.origins,
 		}

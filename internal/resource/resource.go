@@ -118,6 +118,8 @@ type Writes struct {
 	// PatchTypes are the types besides the usual ones in which clients of a plain
 	// backend may send merge patches.
 	PatchTypes []string
+	// NameMayChange lets a change give another value to the field that repeats the name of a Bare object.
+	NameMayChange bool
 	// EmptyBodies lets a POST have no body. There is nothing to validate by the schema then.
 	EmptyBodies bool
 	Items       Items

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 var (
@@ -48,7 +49,7 @@ func (w *worker) ownedText(about *subject, d *document.Document) []byte {
 	if about == nil || about.resource == nil || w.scan.options.As != Create {
 		return nil
 	}
-	owned := w.scan.options.New.Set.Owned(about.resource, true)
+	owned := w.scan.options.New.Set.Owned(about.resource, resource.VerbCreate)
 	if !owned.Any() {
 		return nil
 	}

@@ -74,7 +74,7 @@ func (x *extender) beyond(s *Shape, b *Beyond) {
 		s.object.additional, s.object.others = x.free(b.Rest), max(s.object.others, othersAllowed)
 	}
 	if b.Closed {
-		s.object.others = othersRefused
+		s.object.others, s.object.isClosed = othersRefused, true
 	}
 	if b.Unique && (s.list.kind == nil || s.list.kind.mayRepeat) {
 		s.list.kind = &listType{}

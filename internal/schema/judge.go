@@ -13,24 +13,12 @@ type Judge struct {
 	Use jsonschema.Use
 }
 
-// judge adds what the judge finds in a value of the object. Of an update a failure does not count that the
-// old object has too, by a value that stayed as it was.
-func (w *validator) judge(j *Judge, obj, old, v document.Node) {
+// judge adds what the judge finds in a value of the object. An update that replaces the object has to be right as a
+// whole: what a patch is not to blame for [Schema.ValidatePatched] drops.
+func (w *validator) judge(j *Judge, obj, v document.Node) {
 	result := j.Schema.Check(obj, j.Use)
-	if result.Valid() {
-		return
-	}
-	var before map[string]document.Node
-	if old.Valid() {
-		before = map[string]document.Node{}
-		was := j.Schema.Check(old, j.Use)
-		for _, f := range was.Failures {
-			before[f.Err.Error()] = f.At
-		}
-	}
 	for _, f := range result.Failures {
-		at, found := before[f.Err.Error()]
-		if isOld := found && document.EqualNodes(at, f.At); !isOld && isWithin(f.At, v) && !w.fails() {
+		if isWithin(f.At, v) && !w.fails() {
 			w.add(f.At, f.Err)
 		}
 	}

@@ -182,6 +182,10 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Ma
 		return fine
 	case len(s.object.properties) > 0:
 		seen, marks = p.members(s, v, keep)
+	case s.object.isClosed:
+		if marks = fine; v.Len() > 0 { // it is refused, whatever is in it
+			marks &^= document.Sound
+		}
 	case s.object.others != othersUnknown:
 		marks = p.values(s.object.additional, v)
 	case keep:
@@ -232,6 +236,9 @@ func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, mar
 			key := wording.Clip(c.Key())
 			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known+"'")
 			return 0, 0
+		} else if s.object.isClosed { // it is refused, whatever is in it
+			marks &^= document.Sound
+			continue
 		} else if s.object.others != othersUnknown {
 			child = s.object.additional
 		} else if keep {

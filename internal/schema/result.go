@@ -35,6 +35,10 @@ func (r *Result) Valid() bool { return len(r.Errors) == 0 && r.Err == nil }
 // The frame is for the rules, and may be nil if [Schema.HasRules] is false. Its budget is spent and
 // its variables self and oldSelf are set.
 func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
+	return s.validate(f, obj, old, false)
+}
+
+func (s *Schema) validate(f *cel.Frame, obj, old document.Node, isPatched bool) Result {
 	w := s.validator(obj, old)
 	defer w.release()
 	if s.metadata != nil {
@@ -47,7 +51,7 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 		}
 	}
 	if s.judge != nil {
-		w.judge(s.judge, obj, old, obj)
+		w.judge(s.judge, obj, obj)
 		w.listTypes(s.root, obj)
 	} else if !w.passes(s.root, obj) {
 		w.value(s.root, obj, old)
@@ -57,6 +61,9 @@ func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
 	if s.scale != nil {
 		s.scale.spec.checkReplicas(w, obj)
 		s.scale.checkStatus(w, obj)
+	}
+	if isPatched && old.Valid() {
+		w.forgive(s, obj, old)
 	}
 	return w.finish(s.root, f, obj, old)
 }
@@ -75,7 +82,7 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 	}
 	before, _ := old.Lookup(statusName)
 	if s.judge != nil {
-		w.judge(s.judge, obj, old, v)
+		w.judge(s.judge, obj, v)
 		w.listTypes(shape, v)
 	} else if !w.passes(shape, v) {
 		w.value(shape, v, before)

@@ -63,6 +63,9 @@ func (s *Schema) Root() *Shape { return s.root }
 // IsList reports whether the value must be a list.
 func (s *Schema) IsList() bool { return s != nil && s.root.typeName == "array" }
 
+// IsObject reports whether the schema is one of objects alone. One that names no type is not.
+func (s *Schema) IsObject() bool { return s != nil && s.root.typeName == "object" }
+
 // A Shape says how one value looks. A nil *Shape does not describe its value.
 //
 // Walks look at what comes first for every scalar: it stands in the first cache line of 64 bytes.
@@ -103,6 +106,7 @@ type objectRules struct {
 	size       *sizeRules
 	additional *Shape // of members that are no property; may be nil if they are allowed
 	others     otherMembers
+	isClosed   bool // others are refused by [Beyond]; Kubernetes prunes what is in them all the same
 	names      document.Names
 	notes      *document.Noter // the author of the numbers of properties on members; nil if there is none
 

@@ -31,6 +31,9 @@ func (x *exchange) Send(m *message.Response) {
 	x.finishBody()
 	x.answered = true
 	first, rest := m.Message(x.headOnly, x.connectionLine())
+	if x.isHTTP2 {
+		first, rest = http1Required(x.request.Refusal.Error()), nil
+	}
 	err := x.conn.sendAnswer(first)
 	if err == nil && len(rest) > 0 {
 		err = x.conn.sendPart(rest)

@@ -17,6 +17,7 @@ type exchange struct {
 
 	headOnly bool // the answer has no body
 	answered bool // the answer, or its first part, went out
+	isHTTP2  bool // the client began with the preface of HTTP/2, which is not served
 	// isDetached is set if the head is a copy, so that nothing refers to the connection's buffer.
 	isDetached bool
 }

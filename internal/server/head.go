@@ -82,6 +82,7 @@ func (x *exchange) refuse(err error) bool {
 	x.request.Refusal = status.Coded(bad.Code, bad.Message)
 	x.endAfter(endLingering)
 	x.request.Head.Salvage(x.conn.in.received())
+	x.isHTTP2 = beginsHTTP2(x.conn.in.received())
 	// A head that could not be parsed may still say that no body is expected.
 	x.headOnly = bytes.HasPrefix(x.conn.in.received(), []byte("HEAD "))
 	return true

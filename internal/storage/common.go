@@ -10,7 +10,11 @@ import (
 // Schemas are the schemas of a resource. OpenAPI documents may have different ones for objects that
 // are created and updated, that consist of what the API shows of the stored ones, and that are
 // read. Each may be nil.
-type Schemas struct{ Create, Update, Patch, Read *schema.Schema }
+type Schemas struct {
+	Create, Update, Patch, Read *schema.Schema
+	// BlamesPatches says that the result of a patch is refused only for what the patch changed.
+	BlamesPatches bool
+}
 
 // For returns the schema of the objects that requests of a verb carry, or ask for.
 func (s *Schemas) For(verb resource.Verb) *schema.Schema {

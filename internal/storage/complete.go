@@ -158,8 +158,11 @@ func CompleteBare(w *Write) error {
 		return status.BadRequest("the body must be a JSON object, not %s", root.Kind().WithArticle())
 	}
 	at, found := Find(root, w.Resource.Fields.Name)
-	if !found || at.Kind() == document.Null {
+	if !found || at.Kind() == document.Null || w.Info.Name != "" && w.Resource.Writes.NameMayChange {
 		return nil
+	}
+	if stored, _ := Find(w.Existing.Root(), w.Resource.Fields.Name); w.Info.Verb == resource.VerbPatch && stored.Valid() && document.EqualNodes(at, stored) {
+		return nil // which the patch did not change, whatever it is
 	}
 	var name string
 	switch {

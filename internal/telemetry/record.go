@@ -33,6 +33,8 @@ type Trace struct {
 type Asked struct {
 	Method, Host, Path, UserAgent string
 	Minor                         int // of HTTP/1
+	// Unserved is the version of HTTP by which the request was refused; "" if its version is served.
+	Unserved string
 }
 
 // About names the resource of a request. For a path that is no resource, Verb is the method in lower case.

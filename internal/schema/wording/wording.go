@@ -4,6 +4,7 @@ package wording
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -136,8 +137,23 @@ func Closed(path *field.Path, name string) *field.Error {
 	if path == nil {
 		path = field.NewPath(Clip(name))
 	}
-	return field.Invalid(path, Clip(name), "may not be set: the schema allows no other properties than its own")
+	return field.Invalid(path, Clip(name), closed)
 }
+
+const closed = "may not be set: the schema allows no other properties than its own"
+
+// CountOf reports whether a failure is about the number of an object's members, or a list's items: they are too few, or too
+// many.
+func CountOf(err *field.Error) (isFew, isMany bool) {
+	isCount := func(noun string) bool { return strings.HasSuffix(err.Detail, noun) }
+	if !slices.ContainsFunc([]string{" properties", " property", " items", " item"}, isCount) {
+		return false, false
+	}
+	return strings.HasPrefix(err.Detail, "must have at least "), strings.HasPrefix(err.Detail, "must have at most ")
+}
+
+// IsClosed reports whether a failure is one of [Closed].
+func IsClosed(err *field.Error) bool { return err.Detail == closed }
 
 func Not(path *field.Path) *field.Error { return status.Not(text(path), Omitted) }
 

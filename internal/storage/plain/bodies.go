@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -73,7 +74,8 @@ func (c *collection) checkOptions(w *storage.Write) error {
 // the resource.
 func (c *collection) complete(w *storage.Write, fills bool) error {
 	if c.Resource.Envelope == resource.Bare {
-		if c.Schemas.Of(w).IsList() {
+		of := c.Schemas.Of(w)
+		if of.IsList() || of != nil && w.Declared != nil && !of.IsObject() && w.Object.Root().Kind() != document.Object {
 			return nil // the schema says what else it must be
 		}
 		return storage.CompleteBare(w)
@@ -128,8 +130,11 @@ func (c *collection) checkType(w *storage.Write, d *storage.Identity, isObject b
 // folds case, as many do, takes the other one.
 func (c *collection) checkKeys(w *storage.Write) error {
 	keys := &c.updateKeys
-	if w.Info.Verb == resource.VerbCreate {
+	switch w.Info.Verb {
+	case resource.VerbCreate:
 		keys = &c.createKeys
+	case resource.VerbPatch:
+		keys = &c.patchKeys
 	}
 	first, second := w.Object.Root().CaseTwins(keys)
 	if !first.Valid() {

@@ -13,7 +13,7 @@ type collection struct {
 	status     resource.FieldPath // that only the status subresource may write; nil for none
 	mediaTypes storage.MediaTypes
 
-	createKeys, updateKeys dataKeys
+	createKeys, updateKeys, patchKeys dataKeys
 	// compares says that the gateway compares the preconditions of requests for objects.
 	compares bool
 }

@@ -54,6 +54,7 @@ func New(o Options, subresource string) storage.Storage {
 	c := collection{
 		Options: o, mediaTypes: mediaTypesOf(o.Resource),
 		createKeys: dataKeys{o.Schemas.Create, o.Resource}, updateKeys: dataKeys{o.Schemas.Update, o.Resource},
+		patchKeys: dataKeys{o.Schemas.Patch, o.Resource},
 	}
 	switch {
 	case o.Resource != nil:

@@ -1,0 +1,124 @@
+package schema
+
+import (
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/wording"
+)
+
+// ValidatePatched checks the result of a patch as [Schema.Validate] does, and blames the patch only for what it changed. A
+// failure does not count that the stored object has too, by the same keyword in the same place, if
+//
+//   - the value there is the same, or is missing in both, or
+//   - it is about an object as a whole, such as oneOf, or about a number of members or items that is no more wrong than it was.
+//     What the patch changed of it has failures of its own.
+//
+// A failure that the stored object does not have counts, even if the patch changed something else: what it changed made the
+// value wrong.
+func (s *Schema) ValidatePatched(f *cel.Frame, obj, stored document.Node) Result {
+	return s.validate(f, obj, stored, true)
+}
+
+// forgive drops the failures that a patch is not to blame for.
+func (w *validator) forgive(s *Schema, obj, stored document.Node) {
+	if len(w.failures.list) == 0 || w.failures.more > 0 {
+		return
+	}
+	before := s.validator(stored, document.Node{})
+	defer before.release()
+	if s.judge != nil {
+		before.judge(s.judge, stored, stored)
+	} else {
+		before.value(s.root, stored, document.Node{})
+	}
+	before.extended(s.root, stored, document.Node{})
+	p := patched{obj: obj, stored: stored, before: before.failures.list, twins: map[uint32]document.Node{}}
+	w.failures.drop(mark{}, func(x failure) bool { return x.class == ofResource || !p.isOld(x) })
+}
+
+// patched compares what is wrong with the result of a patch with what was wrong before.
+type patched struct {
+	obj, stored document.Node
+	before      []failure
+	// twins are the stored values of values of the result, by their nodes, and compared is how many items were compared to
+	// find them.
+	twins    map[uint32]document.Node
+	compared int
+}
+
+// isOld reports whether a failure is not the patch's.
+func (p *patched) isOld(x failure) bool {
+	v := p.obj.Document().Node(x.at)
+	o := p.twin(v)
+	return o.Valid() && slices.ContainsFunc(p.before, func(b failure) bool { return b.at == o.Index() && isSame(x.err, b.err) }) &&
+		(x.err.Type == field.ErrorTypeRequired || document.EqualNodes(v, o) || isOfWhole(x.err, v, o))
+}
+
+// isSame reports whether two failures are of the same keyword. Where items stand in lists does not count.
+func isSame(a, b *field.Error) bool {
+	return a.Type == b.Type && a.Detail == b.Detail && (a.Field == b.Field || positions.ReplaceAllString(a.Field, "[]") == positions.ReplaceAllString(b.Field, "[]"))
+}
+
+var positions = regexp.MustCompile(`\[[0-9]+\]`)
+
+// isOfWhole reports whether a failure is about an object as a whole, or about the length of a list, and it is no more wrong
+// than it was. What is wrong within it has failures of its own.
+func isOfWhole(err *field.Error, v, o document.Node) bool {
+	isFew, isMany := wording.CountOf(err)
+	switch {
+	case v.Kind() != o.Kind() || wording.IsClosed(err):
+		return false
+	case isFew:
+		return v.Len() >= o.Len()
+	case isMany:
+		return v.Len() <= o.Len()
+	}
+	return v.Kind() == document.Object && err.Type == field.ErrorTypeInvalid
+}
+
+// maxCompared bounds how many items are compared to find the ones that only changed their places.
+const maxCompared = 4096
+
+// twin is the stored value of a value: the one at the same place. Items of lists are found wherever they are.
+func (p *patched) twin(v document.Node) document.Node {
+	if v == p.obj || !v.Valid() {
+		return p.stored
+	}
+	if known, found := p.twins[v.Index()]; found {
+		return known
+	}
+	parent := v.Parent()
+	around, found := p.twin(parent), document.Node{}
+	switch {
+	case !around.Valid() || around.Kind() != parent.Kind():
+	case parent.Kind() == document.Object:
+		found, _ = around.Get(v.Key())
+	default:
+		found = p.item(parent, around, v)
+	}
+	p.twins[v.Index()] = found
+	return found
+}
+
+// item is the stored item of an item: at the same position, unless another one is equal.
+func (p *patched) item(list, stored, v document.Node) document.Node {
+	position := 0
+	for n := list.First(); n.Valid() && n != v; n = n.Next() {
+		position++
+	}
+	same, _ := stored.At(position)
+	if same.Valid() && document.EqualNodes(v, same) {
+		return same
+	}
+	for n := stored.First(); n.Valid() && p.compared < maxCompared; n = n.Next() {
+		if p.compared++; document.EqualNodes(v, n) {
+			return n
+		}
+	}
+	return same
+}
