@@ -3,9 +3,10 @@ package server
 import (
 	"bytes"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/http2"
 
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/message"
@@ -27,16 +28,6 @@ func TestHTTP2Preface(t *testing.T) {
 		m.StartBody(505, "text/plain", []byte(r.Refusal.Error()))
 		r.Send(&m)
 	})
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
-	client := &http.Client{Transport: &http.Transport{Protocols: &protocols}}
-	_, err := client.Get("http://" + addr + "/v2/orders")
-	if err == nil || !strings.Contains(err.Error(), "HTTP_1_1_REQUIRED") {
-		t.Errorf("the client of HTTP/2 learns %v", err)
-	}
-	if got := <-refused; got != "2.0" {
-		t.Errorf("the handler learns of version %q", got)
-	}
 	for sent, want := range map[string]string{
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings:                settings + goAway + why,
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + h1test.GetHead + "\r\n": "HTTP/1.1 505 HTTP Version Not Supported\r\n",
@@ -52,5 +43,17 @@ func TestHTTP2Preface(t *testing.T) {
 		if version := <-refused; !strings.Contains(sent, "HTTP/"+version) {
 			t.Errorf("%q: the handler learns of version %q", sent, version)
 		}
+	}
+	// The frames mean to the library of Go what they shall mean.
+	nc, br := h1test.Dial(t, addr)
+	h1test.Send(t, nc, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings)
+	framer := http2.NewFramer(nil, br)
+	first, err := framer.ReadFrame()
+	if of, ok := first.(*http2.SettingsFrame); !ok || of.NumSettings() != 0 {
+		t.Errorf("the first frame is %v, %v", first, err)
+	}
+	second, err := framer.ReadFrame()
+	if of, ok := second.(*http2.GoAwayFrame); !ok || of.ErrCode != http2.ErrCodeHTTP11Required || of.LastStreamID != 0 || string(of.DebugData()) != why {
+		t.Errorf("the second frame is %v, %v", second, err)
 	}
 }
