@@ -51,7 +51,6 @@ type admitter struct {
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
-	patched    *contract.Body       // what the API's document says of the patch; nil if it says nothing
 	// isRehearsal says that the request is only tried.
 	isRehearsal bool
 	outside     outside // which policies are not about the request
@@ -196,8 +195,8 @@ func (a *admitter) keepOwned(s storage.Storage, w *storage.Write) error {
 	switch {
 	case w.Declared != nil:
 		owned = w.Declared.Owned
-	case !owned.Any() && a.patched != nil:
-		owned = a.patched.Owned
+	case !owned.Any() && w.DeclaredPatch != nil:
+		owned = w.DeclaredPatch.Owned
 	}
 	if !owned.Any() || w.Info.Subresource != "" {
 		return nil

@@ -356,6 +356,36 @@ paths:
 		  200 {"name":"ann","note":"x"}
 		  backend: PATCH /users/1 application/vnd.note+json {"note":"new"}
 `},
+		"by members that the patch alone has": {head + `
+          application/json: {schema: {type: object, properties: {state: {type: string, enum: [closed]}, in: {type: object, properties: {n: {type: integer}}}, list: {type: array, items: {type: object, properties: {m: {type: integer}}}}}}}
+  /users:
+    post:
+      responses: {'201': {description: ok}}
+      requestBody: {content: {application/json: {schema: {type: object, additionalProperties: false, properties: {name: {type: string}, in: {type: object, additionalProperties: false}, list: {type: array, items: {type: object, additionalProperties: false}}}}}}}
+`, `{"name":"ann"}`, `
+		PATCH /users/1 application/json {"state":"closed"}
+		PATCH /users/1 application/json {"state":"open"}
+		PATCH /users/1 application/json {"in":{"n":1},"list":[{"m":1}]}
+		PATCH /users/1 application/json {"in":{"x":1},"list":[{"x":1}]}
+		PATCH /users/1 application/json {"zz":1}
+		PATCH /users/1 application/json-patch+json [{"op":"add","path":"/state","value":"closed"}]
+`, `
+		PATCH /users/1 application/json {"state":"closed"}
+		  200 {"name":"ann"}
+		  backend: PATCH /users/1 application/json {"state":"closed"}
+		PATCH /users/1 application/json {"state":"open"}
+		  422 User "1" is invalid: state: Unsupported value: "open": supported values: "closed"
+		PATCH /users/1 application/json {"in":{"n":1},"list":[{"m":1}]}
+		  200 {"name":"ann"}
+		  backend: PATCH /users/1 application/json {"in":{"n":1},"list":[{"m":1}]}
+		PATCH /users/1 application/json {"in":{"x":1},"list":[{"x":1}]}
+		  422 User "1" is invalid: [in: Invalid value: "x": may not be set: the schema allows no other properties than its own, list[0]: Invalid value: "x": may not be set: the schema allows no other properties than its own]
+		PATCH /users/1 application/json {"zz":1}
+		  422 User "1" is invalid: zz: Invalid value: "zz": may not be set: the schema allows no other properties than its own
+		PATCH /users/1 application/json-patch+json [{"op":"add","path":"/state","value":"closed"}]
+		  200 {"name":"ann"}
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"add","path":"/state","value":"closed"}]
+`},
 		"for what it changed": {head + `
           application/json: {schema: {type: object}}
 ` + put, `{"id":"1","name":"a very long name","extra":{"x":1},"kind":"person","tags":[{"n":9},{"n":1},{"n":2}]}`, `
@@ -420,6 +450,35 @@ paths:
 			compareLines(t, s.play(t, c.document, c.requests), c.want)
 		})
 	}
+}
+
+// TestReplacementsAreJudgedWhole: a PUT puts all that it has in the place of the object, so that what the stored object lacks
+// too counts.
+func TestReplacementsAreJudgedWhole(t *testing.T) {
+	const text = `
+openapi: 3.0.3
+info: {title: Todos, version: v1}
+paths:
+  /todos/{id}:
+    get: {responses: {'200': {description: ok}}}
+    put:
+      responses: {'200': {description: ok}}
+      requestBody: {required: true, content: {application/json: {schema: {type: object, required: [title], properties: {title: {type: string, minLength: 3}, due: {type: string, format: date}}}}}}
+`
+	s := &shelf{object: `{"due":"never"}`}
+	compareLines(t, s.play(t, text, `
+		PUT /todos/1 application/json {}
+		PUT /todos/1 application/json {"due":"never"}
+		PUT /todos/1 application/json {"title":"one"}
+`), `
+		PUT /todos/1 application/json {}
+		  422 Todo "1" is invalid: title: Required value
+		PUT /todos/1 application/json {"due":"never"}
+		  422 Todo "1" is invalid: [title: Required value, due: Invalid value: "never": must be a valid 'date']
+		PUT /todos/1 application/json {"title":"one"}
+		  200 {"due":"never"}
+		  backend: PUT /todos/1 application/json {"title":"one"}
+`)
 }
 
 // TestRenames: another name in the body than in the URL is a rename, unless the document says that it is the name.

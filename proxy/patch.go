@@ -51,10 +51,10 @@ func (h *handler) patch(w *storage.Write) error {
 // checkPatch checks the client's patch against what the API's document says of its media type.
 func (h *handler) checkPatch(w *storage.Write, patch document.Node) error {
 	a := h.admission
-	if a.patched = h.body.declared; a.patched == nil {
+	if w.DeclaredPatch = h.body.declared; w.DeclaredPatch == nil {
 		return nil
 	}
-	return a.answerPatch(w, a.patched.CheckPatch(patch, h.body.nullRemoves, a.frame))
+	return a.answerPatch(w, w.DeclaredPatch.CheckPatch(patch, h.body.nullRemoves, a.frame))
 }
 
 // checkEffect checks the effect of a JSON patch, if the API's document declares patches and not this language: as the merge
@@ -69,10 +69,10 @@ func (a *admitter) checkEffect(w *storage.Write, o *contract.Operation) error {
 		return err
 	}
 	defer effect.Release()
-	if a.patched = o.EffectBody(); effect.Root().Len() == 0 {
+	if w.DeclaredPatch = o.EffectBody(); effect.Root().Len() == 0 {
 		return nil
 	}
-	return a.answerPatch(w, a.patched.CheckPatch(effect.Root(), true, a.frame))
+	return a.answerPatch(w, w.DeclaredPatch.CheckPatch(effect.Root(), true, a.frame))
 }
 
 // answerPatch returns the refusal of a patch in which something is wrong. What is wrong with the parameters alone is named with

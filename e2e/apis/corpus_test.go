@@ -42,7 +42,6 @@ var corpusBudget = flag.Int("corpus-budget", 350, "send at most `N` requests for
 
 // packaged are documents of packages of npm, by their names here.
 var packaged = map[string]string{
-	"npm-cactus":               "@hyperledger/cactus-core-api/dist/lib/main/json/openapi.json",
 	"npm-directus":             "@directus/specs/dist/openapi.json",
 	"npm-galaxy31":             "@scalar/galaxy/dist/3.1.yaml",
 	"npm-callbacks":            "@readme/oas-examples/3.0/yaml/callbacks.yaml",

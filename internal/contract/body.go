@@ -24,6 +24,14 @@ type Body struct {
 // IsDescribed reports whether anything is said of what a body must be.
 func (b *Body) IsDescribed() bool { return b != nil && b.Schema != nil }
 
+// SchemaOf returns the body's schema; nil if there is none.
+func (b *Body) SchemaOf() *schema.Schema {
+	if b == nil {
+		return nil
+	}
+	return b.Schema
+}
+
 // Check returns what is wrong with a body that was read, by the schema of its media type alone. The frame is asked for only
 // if the schema has rules.
 func (b *Body) Check(root document.Node, frame func() *cel.Frame) schema.Result {

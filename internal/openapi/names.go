@@ -68,7 +68,7 @@ func (d *Document) name(all []*Resource) {
 			isTaken := func(name string) bool { return kinds[key{r.Group, r.Version, name}] }
 			own := r.Kind
 			if isTaken(own) {
-				r.Kind = firstFree(len(static), isTaken, func(n int) string { return camel(singular(last(n))) }, func(name string, n int) string {
+				r.Kind = firstFree(len(static), isTaken, r.pathKind, func(name string, n int) string {
 					return name + strconv.Itoa(n)
 				})
 				d.mild.warn(r.at, "has the kind '%s', because another resource has the kind '%s'; `%s` may give it another one", r.Kind, own, Extension+".names.kind")
@@ -142,10 +142,18 @@ func (d *Document) kindOf(r *Resource, schemas ...document.Node) string {
 			return name
 		}
 	}
-	if len(r.static()) == 0 {
-		return "Object"
+	return r.pathKind(1)
+}
+
+// pathKind is a kind made of the last segments of the path: of so many, or of as many as it takes to have a letter.
+func (r *Resource) pathKind(segments int) string {
+	static := r.static()
+	for n := segments; n <= len(static); n++ {
+		if kind := camel(singular(strings.Join(static[len(static)-n:], "-"))); kind != "" {
+			return kind
+		}
 	}
-	return camel(singular(r.static()[len(r.static())-1]))
+	return "Object"
 }
 
 // singular is the word for one; of compounds the last word counts.

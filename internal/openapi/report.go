@@ -19,8 +19,8 @@ type Finding struct {
 	Error bool
 }
 
-// report collects findings. Large documents repeat themselves: of findings that say the same only a few are kept, and the
-// others are counted.
+// report collects findings. Documents repeat themselves: of findings that say the same only so many are kept that no
+// document takes all memory, and the others are counted.
 type report struct {
 	list  []Finding
 	seen  map[Finding]bool
@@ -33,8 +33,8 @@ func (r *report) clone() *report {
 	return &report{list: slices.Clone(r.list), seen: maps.Clone(r.seen), count: maps.Clone(r.count)}
 }
 
-// sameFindings is how many findings that say the same are kept.
-const sameFindings = 5
+// sameFindings is how many findings that say the same are kept: more than the operations of any document that is published.
+const sameFindings = 20000
 
 func (r *report) add(f Finding) {
 	if r.seen[f] {

@@ -217,6 +217,32 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestKindsOfNumbers: a kind has letters, wherever the path has them.
+func TestKindsOfNumbers(t *testing.T) {
+	resources, _, found := read(t, `
+openapi: 3.0.3
+info: {title: Names, version: '1'}
+paths:
+  /status/401: {get: {}, put: {}}
+  /status/404: {get: {}, put: {}}
+  /archive/2024/{id}: {get: {}}
+  /1/2/{id}: {get: {}}
+  /3/{id}: {get: {}}
+`).Resources()
+	var got []string
+	for _, r := range resources {
+		got = append(got, r.Plural+" "+r.Kind)
+	}
+	if got, want := strings.Join(got, ", "), "r-2024 Archive2024, r-2 Object2, r-3 Object, r-401 Status401, r-404 Status404"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, f := range found {
+		if f.Error {
+			t.Error(f)
+		}
+	}
+}
+
 // Names that a program gave to schemas are no kinds: the path names them.
 func TestKindsOfGeneratedSchemas(t *testing.T) {
 	for name, want := range map[string]string{

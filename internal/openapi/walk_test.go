@@ -2,6 +2,7 @@ package openapi_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -152,5 +153,22 @@ components:
 		if !slices.Equal(got, test.mild) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.mild, "\n"))
 		}
+	}
+}
+
+// TestEveryPlaceIsNamed: a finding that many operations share is there for each of them.
+func TestEveryPlaceIsNamed(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths:\n")
+	for i := range 30 {
+		fmt.Fprintf(&text, "  /p%d: {post: {unknown: 1}}\n", i)
+	}
+	found, _ := openapi.Overlooked(read(t, text.String()))
+	places := map[string]int{}
+	for _, f := range found {
+		places[f.Message]++
+	}
+	if want := map[string]int{"the keyword 'unknown' is not enforced": 30}; !maps.Equal(places, want) {
+		t.Errorf("got %v, want %v", places, want)
 	}
 }

@@ -328,12 +328,19 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Sch
 	return s, nil
 }
 
-// pruneDefaults takes out of defaults what their schemas do not know. The library expects an object at the root.
-func pruneDefaults(s *structuralschema.Structural) error {
-	if s.Type != "array" || s.Items == nil {
+// pruneDefaults takes out of defaults what their schemas do not know. The library takes the root for an object with the
+// envelope of Kubernetes: it gives a bare one, whose metadata is the author's, a place below such a root.
+func pruneDefaults(s *structuralschema.Structural, resource bool) error {
+	if resource {
 		return structuraldefaulting.PruneDefaults(s)
 	}
-	return pruneDefaults(s.Items)
+	root := &structuralschema.Structural{
+		Generic:    structuralschema.Generic{Type: "object"},
+		Properties: map[string]structuralschema.Structural{"object": *s},
+	}
+	err := structuraldefaulting.PruneDefaults(root)
+	*s = root.Properties["object"]
+	return err
 }
 
 func (c *compiler) structural(props *apiextensions.JSONSchemaProps, resource bool) (*Shape, *structuralschema.Structural, error) {
@@ -342,7 +349,7 @@ func (c *compiler) structural(props *apiextensions.JSONSchemaProps, resource boo
 		return nil, nil, err
 	}
 	structural = structural.DeepCopy()
-	if err := pruneDefaults(structural); err != nil {
+	if err := pruneDefaults(structural, resource); err != nil {
 		return nil, nil, err
 	}
 	root, err := c.shape(props, structural, resource)

@@ -215,6 +215,33 @@ func TestBareObject(t *testing.T) {
 	}
 }
 
+// TestBareDefaults: the defaults of a bare object are its author's, also in what it calls metadata.
+func TestBareDefaults(t *testing.T) {
+	const metadata = `{type: object, default: {columns: []}, properties: {columns: {type: array, items: {type: string}, default: [id]}, rows: {type: object, default: {metadata: {name: 1}}, properties: {metadata: {type: object, properties: {name: {type: integer}}}}}}}`
+	for text, want := range map[string]string{
+		`{type: object, properties: {metadata: ` + metadata + `}}`:                                `{"columns":[],"rows":{"metadata":{"name":1}}}`,
+		`{type: object, properties: {other: ` + metadata + `}}`:                                   `{"columns":[],"rows":{"metadata":{"name":1}}}`,
+		`{type: array, items: {type: object, properties: {metadata: ` + metadata + `}}}`:          `{"columns":[],"rows":{"metadata":{"name":1}}}`,
+		`{type: object, properties: {kind: {type: array, default: [1], items: {type: integer}}}}`: `[1]`,
+	} {
+		props := &apiextensionsv1.JSONSchemaProps{}
+		if err := yaml.UnmarshalStrict([]byte(text), props); err != nil {
+			t.Fatal(err)
+		}
+		s, _, errs := schema.Compile(props, schema.Options{})
+		if len(errs) > 0 {
+			t.Fatalf("%s: %v", text, errs)
+		}
+		root := s.Root()
+		if items := root.Items(); items != nil {
+			root = items
+		}
+		if got := string(root.Properties()[0].Shape.Default()); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 func parsed(t testing.TB, text string) *document.Document {
 	t.Helper()
 	d, err := document.Parse([]byte(text), document.Limits{})

@@ -20,12 +20,15 @@ import (
 //
 // A failure that the stored object does not have counts, even if the patch changed something else: what it changed made the
 // value wrong.
-func (s *Schema) ValidatePatched(f *cel.Frame, obj, stored document.Node) Result {
-	return s.validate(f, obj, stored, true)
+//
+// patch is the schema that the patch itself is held to; nil if it has none. A member that it describes may be set, even if
+// the schema of the object knows no such member.
+func (s *Schema) ValidatePatched(f *cel.Frame, obj, stored document.Node, patch *Schema) Result {
+	return s.validate(f, obj, stored, &patched{patch: patch})
 }
 
 // forgive drops the failures that a patch is not to blame for.
-func (w *validator) forgive(s *Schema, obj, stored document.Node) {
+func (w *validator) forgive(s *Schema, p *patched, obj, stored document.Node) {
 	if len(w.failures.list) == 0 || w.failures.more > 0 {
 		return
 	}
@@ -37,12 +40,13 @@ func (w *validator) forgive(s *Schema, obj, stored document.Node) {
 		before.value(s.root, stored, document.Node{})
 	}
 	before.extended(s.root, stored, document.Node{})
-	p := patched{obj: obj, stored: stored, before: before.failures.list, twins: map[uint32]document.Node{}}
+	p.obj, p.stored, p.before, p.twins = obj, stored, before.failures.list, map[uint32]document.Node{}
 	w.failures.drop(mark{}, func(x failure) bool { return x.class == ofResource || !p.isOld(x) })
 }
 
 // patched compares what is wrong with the result of a patch with what was wrong before.
 type patched struct {
+	patch       *Schema // nil if the patch has none
 	obj, stored document.Node
 	before      []failure
 	// twins are the stored values of values of the result, by their nodes, and compared is how many items were compared to
@@ -54,6 +58,9 @@ type patched struct {
 // isOld reports whether a failure is not the patch's.
 func (p *patched) isOld(x failure) bool {
 	v := p.obj.Document().Node(x.at)
+	if wording.IsClosed(x.err) && p.patch.describes(p.obj, v) {
+		return true
+	}
 	o := p.twin(v)
 	return o.Valid() && slices.ContainsFunc(p.before, func(b failure) bool { return b.at == o.Index() && isSame(x.err, b.err) }) &&
 		(x.err.Type == field.ErrorTypeRequired || document.EqualNodes(v, o) || isOfWhole(x.err, v, o))
@@ -121,4 +128,31 @@ func (p *patched) item(list, stored, v document.Node) document.Node {
 		}
 	}
 	return same
+}
+
+// describes reports whether the schema of a patch has the member of the object as a property.
+func (s *Schema) describes(obj, v document.Node) bool {
+	if s == nil || v == obj {
+		return false
+	}
+	return s.root.within(obj, v) != nil
+}
+
+// within returns the shape of a value within another one, by properties and items alone; nil if there is none.
+func (s *Shape) within(outer, v document.Node) *Shape {
+	if v == outer || s == nil {
+		return s
+	}
+	around := v.Parent()
+	shape := s.within(outer, around)
+	switch {
+	case shape == nil:
+	case around.Kind() == document.Array:
+		return shape.list.items
+	default:
+		if p := shape.property(v); p != nil {
+			return p.Shape
+		}
+	}
+	return nil
 }

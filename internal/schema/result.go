@@ -35,10 +35,10 @@ func (r *Result) Valid() bool { return len(r.Errors) == 0 && r.Err == nil }
 // The frame is for the rules, and may be nil if [Schema.HasRules] is false. Its budget is spent and
 // its variables self and oldSelf are set.
 func (s *Schema) Validate(f *cel.Frame, obj, old document.Node) Result {
-	return s.validate(f, obj, old, false)
+	return s.validate(f, obj, old, nil)
 }
 
-func (s *Schema) validate(f *cel.Frame, obj, old document.Node, isPatched bool) Result {
+func (s *Schema) validate(f *cel.Frame, obj, old document.Node, p *patched) Result {
 	w := s.validator(obj, old)
 	defer w.release()
 	if s.metadata != nil {
@@ -62,8 +62,8 @@ func (s *Schema) validate(f *cel.Frame, obj, old document.Node, isPatched bool) 
 		s.scale.spec.checkReplicas(w, obj)
 		s.scale.checkStatus(w, obj)
 	}
-	if isPatched && old.Valid() {
-		w.forgive(s, obj, old)
+	if p != nil && old.Valid() {
+		w.forgive(s, p, obj, old)
 	}
 	return w.finish(s.root, f, obj, old)
 }

@@ -45,6 +45,8 @@ type Write struct {
 	// Declared is what the API's document says of the media type in which the object came; nil if it says nothing, and for
 	// patches, whose result is no body.
 	Declared *contract.Body
+	// DeclaredPatch is what the document says of the client's patch; nil if it says nothing.
+	DeclaredPatch *contract.Body
 	// Patch is the client's patch, if the write is one, and PatchType its language.
 	Patch     *document.Document
 	PatchType PatchType

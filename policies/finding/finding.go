@@ -100,19 +100,37 @@ func HasErrors(findings []Finding) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == Error })
 }
 
+// sameWarnings is how many warnings that say the same about a file are shown.
+const sameWarnings = 5
+
 // Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
-// them in the files of others, who will not change them, and what matters comes before.
+// them in the files of others, who will not change them, and what matters comes before. Of warnings that say the same
+// about a file it returns a few, and the last of them says how many more there are.
 func Summarized(found []Finding) []Finding { return SummarizedBy(found, summaryOf) }
 
 // SummarizedBy is Summarized in the words of say, of n findings of a severity.
 func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding {
 	counts := map[Severity]map[string]int{Note: {}, Wording: {}}
+	type warning struct{ file, message string }
+	same, last := map[warning]int{}, map[warning]int{}
 	short := make([]Finding, 0, len(found))
 	for _, f := range found {
 		if files := counts[f.Severity]; files != nil {
 			files[f.File]++
-		} else {
-			short = append(short, f)
+			continue
+		}
+		if f.Severity == Warning {
+			w := warning{f.File, f.Message}
+			if same[w]++; same[w] > sameWarnings {
+				continue
+			}
+			last[w] = len(short)
+		}
+		short = append(short, f)
+	}
+	for w, n := range same {
+		if more := n - sameWarnings; more > 0 {
+			short[last[w]].Message += fmt.Sprintf("; the same is true of %d more places, which 'gateway check -v' lists", more)
 		}
 	}
 	for _, s := range [...]Severity{Note, Wording} {

@@ -1,0 +1,44 @@
+package finding_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/policies/finding"
+)
+
+// TestSummarized: notes are counted, and warnings that say the same are shown a few times. Errors are all there.
+func TestSummarized(t *testing.T) {
+	var found []finding.Finding
+	add := func(n int, severity finding.Severity, file, message string) {
+		for i := range n {
+			found = append(found, finding.Finding{File: file, Field: fmt.Sprint("f", i), Message: message, Severity: severity})
+		}
+	}
+	add(6, finding.Error, "a", "must be right")
+	add(5, finding.Warning, "a", "is not enforced")
+	add(8, finding.Warning, "b", "is not enforced")
+	add(1, finding.Warning, "b", "has no effect")
+	add(2, finding.Note, "b", "is not read")
+	before := slices.Clone(found)
+	var got []string
+	for _, f := range finding.Summarized(found) {
+		got = append(got, f.String())
+	}
+	want := []string{
+		"a: f0: must be right", "a: f1: must be right", "a: f2: must be right", "a: f3: must be right", "a: f4: must be right", "a: f5: must be right",
+		"a: f0: warning: is not enforced", "a: f1: warning: is not enforced", "a: f2: warning: is not enforced", "a: f3: warning: is not enforced", "a: f4: warning: is not enforced",
+		"b: f0: warning: is not enforced", "b: f1: warning: is not enforced", "b: f2: warning: is not enforced", "b: f3: warning: is not enforced",
+		"b: f4: warning: is not enforced; the same is true of 3 more places, which 'gateway check -v' lists",
+		"b: f0: warning: has no effect",
+		"b: note: 2 more places are not enforced, like answers in any document; 'gateway check -v' lists them",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if !slices.Equal(found, before) {
+		t.Error("the findings themselves have changed")
+	}
+}
