@@ -15,8 +15,12 @@ import (
 	"github.com/admission-gateway/gateway/policies/library"
 )
 
-// initFlags are the answers to the command's questions.
-type initFlags struct{ backend, enforce string }
+// initFlags are the answers to the command's questions, or the description of an API that exists.
+type initFlags struct {
+	backend, enforce string
+	from             string
+	isVendors        bool
+}
 
 func newInit() *cobra.Command {
 	var flags initFlags
@@ -26,9 +30,16 @@ func newInit() *cobra.Command {
 		Long: `Write a working set of policies from the library that the gateway carries, with the tests of the policies and a workflow
 for GitHub that runs them, into a folder; by default the current one. Nothing that exists is overwritten.
 
-It asks what the policies are for and whether they shall refuse anything yet; the flags answer beforehand.`,
+It asks what the policies are for and whether they shall refuse anything yet; the flags answer beforehand.
+
+With --from it writes what an OpenAPI document needs beside it, into the folder: a limit, and a test of requests that are
+admitted and refused, each of which was played before. A document that is not in the folder is copied there. One that is
+fetched by its URL, or that --vendor says is not the team's own, stays as it is: an overlay leaves its defaults to the
+API, and a second one has it observed before it is enforced.`,
 		Example: `  gateway init
-  gateway init --backend Kubernetes --enforce Warn team-policies`,
+  gateway init --backend Kubernetes --enforce Warn team-policies
+  gateway init --from openapi.yaml policies
+  gateway init --from https://api.example.com/openapi.json policies`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError("name at most one folder")
@@ -40,11 +51,19 @@ It asks what the policies are for and whether they shall refuse anything yet; th
 			if len(args) == 1 {
 				dir = args[0]
 			}
+			if flags.from != "" {
+				return flags.writeFrom(cmd, dir)
+			}
+			if flags.isVendors {
+				return usageError("--vendor: name the document with --from")
+			}
 			return flags.write(cmd, dir)
 		},
 	}
 	cmd.Flags().StringVar(&flags.backend, "backend", "", "write policies for a backend of the `DIALECT` Kubernetes, or Plain for an ordinary API")
 	cmd.Flags().StringVar(&flags.enforce, "enforce", "", "let the policies `ACTION`: Warn, or Deny")
+	cmd.Flags().StringVar(&flags.from, "from", "", "write policies for the OpenAPI document in the `FILE`, or at the URL")
+	cmd.Flags().BoolVar(&flags.isVendors, "vendor", false, "the document of --from is not the team's own; that of a URL never is")
 	return cmd
 }
 
@@ -65,13 +84,28 @@ func (f *initFlags) write(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := writeAll(dir, files); err != nil {
+		return err
+	}
+	tests := 0
+	for name := range files {
+		if strings.HasSuffix(name, "_test.yaml") {
+			tests++
+		}
+	}
+	at := filepath.Join(dir, "policies")
+	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check --strict %s\n", count(len(files), "file"), count(tests, "test"), at, at)
+	return nil
+}
+
+// writeAll writes files into a folder, unless one of them exists.
+func writeAll(dir string, files map[string][]byte) error {
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			return usageError("'%s' exists already, and nothing is overwritten: name another folder", filepath.Join(dir, name))
 		}
 	}
-	tests := 0
 	for _, name := range names {
 		to := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
@@ -80,12 +114,7 @@ func (f *initFlags) write(cmd *cobra.Command, dir string) error {
 		if err := os.WriteFile(to, files[name], 0o644); err != nil {
 			return err
 		}
-		if strings.HasSuffix(name, "_test.yaml") {
-			tests++
-		}
 	}
-	at := filepath.Join(dir, "policies")
-	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check --strict %s\n", count(len(names), "file"), count(tests, "test"), at, at)
 	return nil
 }
 

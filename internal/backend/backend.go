@@ -33,6 +33,10 @@ type Options struct {
 	Recorder *Recorder
 	// Fault, if set, is asked before a request is applied what shall go wrong with it; see SetFault.
 	Fault func(*Request) Fault
+	// Paths, if set, says of paths what they lead to; an item has a name. All others are read by their structure.
+	Paths func(path string) (collection, name string, isKnown bool)
+	// MakesNames says that an object that is created without a name gets one, which is not in its bytes.
+	MakesNames bool
 }
 
 // Server is the API. It is an http.Handler, which Serve and Start put behind a listener. Its methods are safe for
@@ -42,6 +46,9 @@ type Server struct {
 	maxBody int64
 	record  *Recorder
 	fault   atomic.Pointer[func(*Request) Fault]
+	paths   func(string) (collection, name string, isKnown bool)
+	// names counts the names that were made; nil if none is.
+	names *atomic.Uint64
 
 	http *http.Server
 	stop chan struct{} // closed when watches must end
@@ -63,7 +70,11 @@ func New(o Options) *Server {
 		store:   newStore(o.MaxObjects, o.MaxBytes, o.EvictOldest),
 		maxBody: o.MaxBody,
 		record:  o.Recorder,
+		paths:   o.Paths,
 		stop:    make(chan struct{}),
+	}
+	if o.MakesNames {
+		s.names = &atomic.Uint64{}
 	}
 	s.SetFault(o.Fault)
 	s.http = &http.Server{
@@ -124,7 +135,7 @@ func (s *Server) Len() int { return s.store.len() }
 // Object returns the bytes and the ETag of the item at the given path, as GET would; ok reports
 // whether it exists.
 func (s *Server) Object(path string) (body []byte, etag string, ok bool) {
-	t, ok := parsePath(path)
+	t, ok := s.targetOf(path)
 	if !ok || t.name == "" {
 		return nil, "", false
 	}
@@ -135,9 +146,19 @@ func (s *Server) Object(path string) (body []byte, etag string, ok bool) {
 	return o.body, o.etag, true
 }
 
+// targetOf returns what a path leads to.
+func (s *Server) targetOf(path string) (target, bool) {
+	if s.paths != nil {
+		if collection, name, isKnown := s.paths(path); isKnown {
+			return target{collection: collection, name: name}, true
+		}
+	}
+	return parsePath(path)
+}
+
 // Put stores the body under the path of an item, as an unconditional PUT would, and returns its ETag.
 func (s *Server) Put(path string, body []byte) (etag string, err error) {
-	t, ok := parsePath(path)
+	t, ok := s.targetOf(path)
 	if !ok || t.name == "" {
 		return "", fmt.Errorf("'%s' is not the path of an item", path)
 	}

@@ -61,7 +61,7 @@ func (s *Server) refuseBody(w http.ResponseWriter, err error) {
 // apply finds what the request is about and does it.
 func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 	path, query, _ := strings.Cut(r.RequestURI, "?")
-	t, ok := parsePath(path)
+	t, ok := s.targetOf(path)
 	if !ok {
 		fail(w, http.StatusNotFound, "%s is neither a collection nor an item", path)
 		return
@@ -133,6 +133,9 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t target) {
 
 func (s *Server) serveCreate(w http.ResponseWriter, path string, t target, body []byte) {
 	name, err := nameOf(body)
+	if err != nil && s.names != nil && validBody(body) == nil {
+		name, err = "made-"+strconv.FormatUint(s.names.Add(1), 10), nil
+	}
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies"
 )
 
@@ -16,6 +17,7 @@ import (
 type server struct {
 	kubernetes bool
 	patcher    patcher
+	set        *policies.Set
 	// lists are the collections that policies read, by their paths.
 	lists map[string][]json.RawMessage
 
@@ -25,7 +27,7 @@ type server struct {
 }
 
 func newServer(isKubernetes bool, set *policies.Set) *server {
-	s := &server{kubernetes: isKubernetes, patcher: patcher{set}, lists: map[string][]json.RawMessage{}}
+	s := &server{kubernetes: isKubernetes, patcher: patcher{set}, set: set, lists: map[string][]json.RawMessage{}}
 	s.reset()
 	return s
 }
@@ -34,7 +36,42 @@ func newServer(isKubernetes bool, set *policies.Set) *server {
 func (s *server) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{})
+	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Paths: s.pathOf, MakesNames: true})
+}
+
+// pathOf returns what a path leads to by the files, for resources of plain APIs. Of all others the path's structure
+// decides.
+func (s *server) pathOf(path string) (collection, name string, isKnown bool) {
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
+		i, r, err := s.set.Registry().Resolve(method, []byte(path))
+		if err != nil || r == nil || len(r.Paths) == 0 || r.Envelope != resource.Bare || r.Operation != nil || i.Subresource != "" || !i.IsResource {
+			continue
+		}
+		if i.Verb.OfObject() {
+			at := strings.LastIndexByte(path, '/')
+			return path[:at], path[at+1:], true
+		}
+		return path, "", true
+	}
+	return "", "", false
+}
+
+// isOperation reports whether files describe a request that neither reads nor writes an object.
+func (s *server) isOperation(r *http.Request) bool {
+	i, of, err := s.set.Registry().Resolve(r.Method, []byte(r.RequestURI))
+	return err == nil && (i.Documented != nil || of != nil && of.Operation != nil)
+}
+
+// echo answers an operation with the body that it got.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the gateway sees the connection end
+	}
+	if !json.Valid(body) {
+		body = []byte("{}")
+	}
+	answer(w, http.StatusOK, string(body))
 }
 
 // put stores an object before a request.
@@ -84,6 +121,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/") && r.Method == http.MethodGet && !found && strings.Count(r.URL.Path, "/") == 4:
 		name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`","labels":{"kubernetes.io/metadata.name":"`+name+`"}}}`)
+	case !s.kubernetes && s.isOperation(r):
+		echo(w, r)
 	case !s.kubernetes:
 		plain.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && isCollection(r.URL.Path):

@@ -71,6 +71,9 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 	if stored = item; found != nil || stored == "" {
 		stored, _, _ = strings.Cut(r.path, "?")
 	}
+	if at, isObject := objectAt(set, r); asked.Path != "" && isObject {
+		stored = at
+	}
 	if r.body != nil {
 		r.add("Content-Type", cmp.Or(asked.ContentType, "application/json"))
 	}
@@ -85,6 +88,13 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 	}
 	r.identify(c.User)
 	return r, stored, nil
+}
+
+// objectAt returns the path of a request if it leads to an object of a plain API.
+func objectAt(set *policies.Set, r *request) (path string, isObject bool) {
+	path, _, _ = strings.Cut(r.path, "?")
+	i, of, err := set.Registry().Resolve(r.method, []byte(r.path))
+	return path, err == nil && of != nil && len(of.Paths) > 0 && of.Envelope == resource.Bare && of.Operation == nil && i.IsObject() && i.Subresource == ""
 }
 
 func (r *request) add(name, value string) { r.headers = append(r.headers, [2]string{name, value}) }

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
+	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
 // Options say which tests are played, and how.
@@ -231,29 +232,37 @@ func errorsIn(found []finding.Finding) string {
 
 // playOne plays a case, and returns how it differs from what is expected.
 func (p *player) playOne(e *environment, c *testCase) []string {
-	r, stored, err := requestOf(e.set, &c.Case)
+	answer, err := e.play(&c.Case)
 	if err != nil {
 		return []string{err.Error()}
-	}
-	e.limiter.Rehearse()
-	var answer *reply
-	for sent := int32(1); sent <= r.times; sent++ {
-		e.server.reset()
-		if c.Existing != nil {
-			if err := e.server.put(stored, c.Existing); err != nil {
-				return []string{"`existing` cannot be stored: " + err.Error()}
-			}
-		}
-		if answer, err = e.send(r); err != nil {
-			return []string{fmt.Sprintf("the gateway does not answer: %v", err)}
-		}
-		if sent < r.times && answer.code == http.StatusTooManyRequests {
-			return []string{fmt.Sprintf("is refused by a limit when it is sent for time %d of %d", sent, r.times)}
-		}
 	}
 	golden, err := p.golden(c, answer)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	return compare(c, answer, golden)
+}
+
+// play sends the request of a case as often as it says, and returns the last answer.
+func (e *environment) play(c *testcase.Case) (answer *reply, err error) {
+	r, stored, err := requestOf(e.set, c)
+	if err != nil {
+		return nil, err
+	}
+	e.limiter.Rehearse()
+	for sent := int32(1); sent <= r.times; sent++ {
+		e.server.reset()
+		if c.Existing != nil {
+			if err := e.server.put(stored, c.Existing); err != nil {
+				return nil, fmt.Errorf("`existing` cannot be stored: %w", err)
+			}
+		}
+		if answer, err = e.send(r); err != nil {
+			return nil, fmt.Errorf("the gateway does not answer: %w", err)
+		}
+		if sent < r.times && answer.code == http.StatusTooManyRequests {
+			return nil, fmt.Errorf("is refused by a limit when it is sent for time %d of %d", sent, r.times)
+		}
+	}
+	return answer, nil
 }

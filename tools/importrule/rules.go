@@ -10,7 +10,7 @@ import (
 // counts. It may import the rooms of lines below its own, and nothing of its own line but itself.
 var order = [][]string{
 	{"cmd", "bench"},
-	{"internal/scan"},
+	{"internal/scan", "internal/scaffold"},
 	{"internal/policytest"},
 	{"proxy", "internal/admin"},
 	{"policies"},
@@ -61,7 +61,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/cors":             {[]string{"internal/message", "internal/cors/origin"}, []string{"proxy"}},
 	"internal/cors/origin":      {nil, []string{"internal/cors", "internal/config"}},
 	"internal/h1/h1test":        {[]string{"internal/credentials", "internal/testutil"}, nil},
-	"internal/manifest":         {[]string{"internal/document", "internal/file"}, []string{"internal/policytest", "internal/scan", "policies", "internal/config", "proxy", "admission/rego"}},
+	"internal/manifest":         {[]string{"internal/document", "internal/file"}, []string{"internal/policytest", "internal/scan", "internal/scaffold", "policies", "internal/config", "proxy", "admission/rego"}},
 	"internal/protobuf":         {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/versions":         {[]string{"internal/document"}, []string{"policies"}},
 	"internal/cbor":             {[]string{"internal/status", "internal/document"}, []string{"proxy"}},
@@ -71,7 +71,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/outbound":         {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity", "internal/telemetry"}},
 	"internal/markup":           {nil, []string{"internal/admin", "internal/scan", "internal/story"}},
 	"internal/story":            {[]string{"internal/markup"}, []string{"cmd", "internal/policytest", "proxy"}},
-	"internal/recorded":         {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan"}},
+	"internal/recorded":         {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan", "internal/scaffold"}},
 	"internal/backend":          {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":            {nil, nil},
 	"internal/doctest":          {nil, nil},
