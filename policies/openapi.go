@@ -38,7 +38,10 @@ func (l *loader) openAPI(o *manifest.Object) {
 		l.documented = append(l.documented, one)
 	}
 	for _, s := range d.scopes {
-		l.useScope(o, s.scope, s.place)
+		l.useScope(o, s.scope, func(member string) string {
+			member, _, _ = strings.Cut(member, "[")
+			return s.places[member]
+		})
 	}
 	l.plans.note(o, d.programs)
 }
@@ -62,10 +65,10 @@ type loadedDocumented struct {
 	rolloutAt string
 }
 
-// documentedScope is a scope, and the positions of its members in the document.
+// documentedScope is a scope, and the places of its members in the document.
 type documentedScope struct {
-	scope resource.Scope
-	place func(member string) string
+	scope  resource.Scope
+	places map[string]string
 }
 
 // compileDocument compiles a document.
@@ -78,7 +81,7 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 			at, message = fault.Path, fault.Message
 		}
 		c.At(o, Error, at, "%s", message)
-		return &c.made
+		return &documented{}
 	}
 	resources, operations, found := d.Resources()
 	overlooked, notes := openapi.Overlooked(d)
@@ -102,7 +105,8 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 		c.operation(one)
 	}
 	c.noteDefaults(d.Filled())
-	return &c.made
+	made := c.made // a pointer into the compiler would keep the document
+	return &made
 }
 
 // noteDefaults says that n defaults are filled in.
@@ -206,10 +210,13 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
 	}
 	res := a.Spec.resource()
-	c.made.scopes = append(c.made.scopes, documentedScope{res.Scope, func(member string) string {
-		member, _, _ = strings.Cut(member, "[")
-		return saidAt(r, member)
-	}})
+	if !res.Scope.IsOpen() {
+		scope := documentedScope{res.Scope, map[string]string{}}
+		for _, member := range scopeMembers {
+			scope.places[member] = saidAt(r, member)
+		}
+		c.made.scopes = append(c.made.scopes, scope)
+	}
 	res.Paths, res.Namespaced, res.Subresources.Other = r.Paths, r.Namespaced, r.Subresources
 	res.Writes.NameMayChange = r.NameMayChange
 	res.Written = resource.Written{Routes: r.Routes(), Matrix: openapi.Matrix(r.Operations())}

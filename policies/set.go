@@ -2,6 +2,8 @@
 package policies
 
 import (
+	"strings"
+
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/admission/terms"
@@ -205,7 +207,7 @@ func (s *Set) Files() []File { return s.files }
 func inventoryOf(name string, objects []*manifest.Object) File {
 	f := File{Name: name, Objects: make([]FileObject, len(objects))}
 	for i, o := range objects {
-		f.Objects[i] = FileObject{o.APIVersion, o.Kind, o.Namespace, o.Name}
+		f.Objects[i] = FileObject{strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Namespace), strings.Clone(o.Name)}
 	}
 	return f
 }

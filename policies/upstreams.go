@@ -37,11 +37,14 @@ func (s *RouteScope) scope() resource.Scope {
 	return resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route}
 }
 
+// scopeMembers are the members of a RouteScope.
+var scopeMembers = []string{"hosts", "upstream", "route"}
+
 // scopeUse is the position at which a file names hosts, an upstream or a route of the gateway's
 // configuration.
 type scopeUse struct {
 	scope resource.Scope
-	at    func(member string) Finding // the position of a member of the scope in the file
+	at    map[string]Finding // the positions of the members of the scope, and of each host, in the file
 }
 
 // useScope notes that a file names hosts, an upstream or a route.
@@ -49,8 +52,19 @@ func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(membe
 	if s.IsOpen() {
 		return
 	}
-	l.scopes = append(l.scopes, scopeUse{s, func(member string) Finding { return placeIn(o, place(member)) }})
+	use := scopeUse{s, map[string]Finding{}}
+	for _, member := range scopeMembers {
+		use.at[member] = placeIn(o, place(member))
+	}
+	for i := range s.Hosts {
+		member := hostAt(i)
+		use.at[member] = placeIn(o, place(member))
+	}
+	l.scopes = append(l.scopes, use)
 }
+
+// hostAt is the member of a scope that is one of its hosts.
+func hostAt(i int) string { return fmt.Sprintf("hosts[%d]", i) }
 
 // inSpec is the path at which the objects of our kinds have a member of their scope.
 func inSpec(member string) string { return "spec." + member }
@@ -59,14 +73,14 @@ func inSpec(member string) string { return "spec." + member }
 func (u *scopeUse) lost(g *Gateway) []Finding {
 	var found []Finding
 	fail := func(member, format string, args ...any) {
-		f := u.at(member)
+		f := u.at[member]
 		f.Message = fmt.Sprintf(format, args...)
 		found = append(found, f)
 	}
 	last := "hosts"
 	for i, host := range u.scope.Hosts {
 		if !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Host == host }) {
-			fail(fmt.Sprintf("hosts[%d]", i), "must be the `host` of a route of the configuration")
+			fail(hostAt(i), "must be the `host` of a route of the configuration")
 		}
 	}
 	if name := u.scope.Upstream; name != "" {

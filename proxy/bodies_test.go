@@ -46,6 +46,7 @@ paths:
                 tags: {type: array, items: {type: string}, maxItems: 2}
                 near: {type: object, required: [x], properties: {x: {type: integer}}}
                 cover: {type: string, format: binary, maxLength: 8}
+                scans: {type: array, items: {type: string, format: binary, maxLength: 8}, maxItems: 2}
             encoding: {cover: {contentType: 'image/*'}}
           text/csv: {schema: {type: string}}
           image/*: {}
@@ -180,6 +181,9 @@ func TestDeclaredBodies(t *testing.T) {
 			422, `title: Invalid value: "a"|pages: Invalid value: "seven": must be an integer|near.x: Invalid value|cover: Invalid value: "a.exe": must have one of the media types image/*`},
 		{"parts without a file", "POST", "/books", parts, inParts(`"title"|ab`, `"cover"; filename=""#application/octet-stream|`), 422, "cover: Required value"},
 		{"a large file", "POST", "/books", parts, inParts(`"title"|ab`, `"cover"; filename="a.png"#image/png|123456789`), 422, "too many bytes"},
+		{"files with long names", "POST", "/books", parts, inParts(`"title"|ab`, cover, `"scans"; filename="the-first-page.png"#image/png|1`, `"scans"; filename="the-second-page.png"#image/png|12345678`), 200, ""},
+		{"a large file of several", "POST", "/books", parts, inParts(`"title"|ab`, cover, `"scans"; filename="a.png"#image/png|1`, `"scans"; filename="b.png"#image/png|123456789`), 422, "scans: Invalid value: \"b.png\": must be smaller: the file has too many bytes"},
+		{"too many files", "POST", "/books", parts, inParts(`"title"|ab`, cover, `"scans"; filename="a.png"#image/png|1`, `"scans"; filename="b.png"#image/png|2`, `"scans"; filename="c.png"#image/png|3`), 422, "scans: Too many: 3: must have at most 2 items"},
 		{"a file for a text", "POST", "/books", parts, inParts(`"title"; filename="t"|ab`, cover), 422, "title: Invalid value: \"\": must be a value, and not a file"},
 		{"an unknown part", "POST", "/books", parts, inParts(`"title"|ab`, `"admin"|true`, cover), 422, "admin: Forbidden: must not be set: the form has no such field"},
 		{"parts without an end", "POST", "/books", parts, strings.TrimSuffix(inParts(`"title"|ab`), "--\r\n"), 400, "must begin and end with the boundary"},

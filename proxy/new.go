@@ -161,6 +161,9 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 		}
 		b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { g.upstreamUnproved(u.Name, lack) }}
 		b.grants = b.kind.grants()
+		if u.Dialect == config.Plain {
+			b.authorities = u.Authorities()
+		}
 		byName[u.Name], specs[u.Name] = b, &u
 		r.backends = append(r.backends, b)
 	}
@@ -172,7 +175,7 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 		u := specs[one.Upstream]
 		from, to := u.Prefixes(&one)
 		r.table = append(r.table, route{
-			host: one.Host, prefix: from, shows: to, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authority()),
+			host: one.Host, prefix: from, shows: to, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authorities()...),
 			place:       resource.Place{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
 			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
 		})

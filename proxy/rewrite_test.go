@@ -100,3 +100,27 @@ func TestOwnRequestsBelowBase(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnLocation: a plain API that names itself by its own address is not shown by it, unless the client asked for that.
+func TestOwnLocation(t *testing.T) {
+	var authority string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "http://"+authority+"/users/1")
+		w.Header().Set("Content-Location", "http://"+authority+"/users")
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(server.Close)
+	authority = strings.TrimPrefix(server.URL, "http://")
+	for dialect, want := range map[string]string{"Plain": "/users/1 /users", "Kubernetes": "http://HOST/users/1 http://HOST/users"} {
+		_, address := configured(t, fmt.Sprintf("upstreams: [{name: api, endpoints: ['%s'], dialect: %s}]\nroutes: [{upstream: api}]\n", server.URL, dialect), "")
+		for host, want := range map[string]string{"gw": want, authority: "http://HOST/users/1 http://HOST/users"} {
+			nc, br := dial(t, address)
+			send(t, nc, "POST /users HTTP/1.1\r\nHost: "+host+"\r\nContent-Length: 0\r\n\r\n")
+			a, _ := readAnswer(t, br, false)
+			if got := strings.ReplaceAll(a.Header.Get("Location")+" "+a.Header.Get("Content-Location"), authority, "HOST"); a.StatusCode != 201 || got != want {
+				t.Errorf("%s, Host %s: answered %d %s, want %s", dialect, host, a.StatusCode, got, want)
+			}
+			_ = nc.Close()
+		}
+	}
+}

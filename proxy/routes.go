@@ -30,6 +30,8 @@ import (
 // backend is an upstream as requests see it.
 type backend struct {
 	name string
+	// authorities are the hosts and ports by which a plain API may name itself; nil for another backend.
+	authorities []string
 	// client carries the requests of clients, own the requests that the gateway makes on its own account.
 	// They are two if the account has a certificate: the backend takes whatever comes by a connection that
 	// shows it for the gateway's own.
@@ -261,13 +263,7 @@ func rewriteAnswer(h *handler) {
 		return
 	}
 	rules, r, host := h.route.rules, &h.request.Response, str(h.incoming.Head.Host)
-	for _, name := range [...]string{"Location", "Content-Location"} {
-		if value := string(r.Header(name)); value != "" {
-			if shown := rules.Location(value, host); shown != value {
-				r.Set(name, shown)
-			}
-		}
-	}
+	showLocations(&r.Response, func(value string) string { return rules.Location(value, host) })
 	if r.Header(setCookie) == nil {
 		return
 	}
@@ -276,6 +272,27 @@ func rewriteAnswer(h *handler) {
 	for _, c := range cookies {
 		r.Add(setCookie, rules.Cookie(c))
 	}
+}
+
+// showLocations makes of the URLs in an answer's head what they are to the client.
+func showLocations(r *message.Response, shown func(value string) string) {
+	for _, name := range [...]string{"Location", "Content-Location"} {
+		if value := string(r.Header(name)); value != "" {
+			if now := shown(value); now != value {
+				r.Set(name, now)
+			}
+		}
+	}
+}
+
+// hideBackend makes paths of the URLs by which a backend names itself, on a route that rewrites nothing.
+func hideBackend(h *handler) {
+	if h.upgrade.tunnel != nil {
+		return
+	}
+	showLocations(&h.request.Response.Response, func(value string) string {
+		return rewrite.Own(value, str(h.incoming.Head.Host), h.route.backend.authorities)
+	})
 }
 
 const setCookie = "Set-Cookie"

@@ -100,7 +100,8 @@ func TestPocketBaseWithFiles(t *testing.T) {
 		return runClient(t, dir, "node", "pocketbase.mjs", "http://"+address, pocketBaseUser, pocketBasePassword, "JSON")
 	}
 	t.Run("session", func(t *testing.T) {
-		proveSameTranscript(t, session(direct.address), session(gateway.address), func(s string) string {
+		a, b := withoutMadeETags(session(direct.address), session(gateway.address))
+		proveSameTranscript(t, a, b, func(s string) string {
 			return pocketBaseVaries(strings.NewReplacer(direct.address, "ADDRESS", gateway.address, "ADDRESS").Replace(s))
 		})
 	})

@@ -50,6 +50,15 @@ func (u *UpstreamSpec) Authority() string {
 	return authority
 }
 
+// Authorities returns the hosts and ports of the endpoints.
+func (u *UpstreamSpec) Authorities() []string {
+	all := u.Servers()
+	for i, server := range all {
+		_, all[i], _ = strings.Cut(server, "://")
+	}
+	return all
+}
+
 // Prefixes returns the prefix of the paths that clients ask for by a route, and what the backend gets in its place;
 // "" is the root.
 func (u *UpstreamSpec) Prefixes(r *Route) (from, to string) {

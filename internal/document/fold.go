@@ -1,6 +1,8 @@
 package document
 
 import (
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -11,37 +13,58 @@ import (
 // includes U+212A (Kelvin sign) for k and U+017F (long s) for s. A FoldSet is
 // safe for concurrent use.
 type FoldSet struct {
-	names   map[string]struct{} // as given
-	folds   map[string]string   // folded to one of the names
-	longest int                 // bytes of a name
+	names   []foldedName // sorted by their folds; of those that have the same one, as given
+	longest int          // bytes of a name
 }
+
+// foldedName is a name, and what it has in common with its variants.
+type foldedName struct{ fold, name string }
 
 // NewFoldSet makes the set of names.
 func NewFoldSet(names ...string) *FoldSet {
-	s := &FoldSet{names: make(map[string]struct{}, len(names)), folds: make(map[string]string, len(names))}
-	for _, name := range names {
-		s.names[name] = struct{}{}
-		s.longest = max(s.longest, len(name))
-		fold := string(appendFolded(nil, name))
-		if _, ok := s.folds[fold]; !ok {
-			s.folds[fold] = name
+	s := &FoldSet{names: make([]foldedName, len(names))}
+	var buf [64]byte
+	for i, name := range names {
+		fold := name
+		if folded := appendFolded(buf[:0], name); string(folded) != name {
+			fold = string(folded)
 		}
+		s.names[i] = foldedName{fold, name}
+		s.longest = max(s.longest, len(name))
 	}
+	slices.SortStableFunc(s.names, func(a, b foldedName) int { return strings.Compare(a.fold, b.fold) })
 	return s
 }
 
 // Variant returns the name that the key is a case variant of, if the key is not
 // itself one of the names.
 func (s *FoldSet) Variant(key string) (name string, ok bool) {
-	if _, known := s.names[key]; known {
-		return "", false
-	}
 	if len(key) > utf8.UTFMax*s.longest {
 		return "", false
 	}
 	var buf [64]byte
-	name, ok = s.folds[string(appendFolded(buf[:0], key))]
-	return name, ok
+	fold := appendFolded(buf[:0], key)
+	first, ok := slices.BinarySearchFunc(s.names, fold, func(n foldedName, fold []byte) int {
+		switch {
+		case n.fold < string(fold):
+			return -1
+		case n.fold == string(fold):
+			return 0
+		}
+		return 1
+	})
+	if !ok {
+		return "", false
+	}
+	for _, n := range s.names[first:] {
+		if n.fold != s.names[first].fold {
+			break
+		}
+		if n.name == key {
+			return "", false
+		}
+	}
+	return s.names[first].name, true
 }
 
 // appendFolded appends s with each character replaced by the representative of all its case

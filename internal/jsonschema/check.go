@@ -18,7 +18,7 @@ func (s *Schema) Check(v document.Node, use Use) Result {
 	}
 	w := walks.Get().(*walk)
 	defer w.release()
-	w.use, w.except, w.top, w.budget = use, s.except, v, baseBudget+valueBudget*v.Document().Values()
+	w.use, w.except, w.files, w.top, w.budget = use, s.except, s.files, v, baseBudget+valueBudget*v.Document().Values()
 	w.check(s.root, v, none)
 	if w.budget < 0 {
 		w.failures, w.more = nil, 0
@@ -184,7 +184,23 @@ func (w *walk) isActive(s *schema, v document.Node) bool {
 	return false
 }
 
+// isFile reports whether a text is the name of a file.
+func (w *walk) isFile(v document.Node) bool {
+	if w.files == nil {
+		return false
+	}
+	for of := v.Parent(); of.Valid(); v, of = of, of.Parent() {
+		if of == w.top {
+			return w.files.Member(v) >= 0
+		}
+	}
+	return false
+}
+
 func (w *walk) text(t *textRules, v document.Node) bool {
+	if w.isFile(v) {
+		return true
+	}
 	s, ok := w.str(v), true
 	// Strings of so few bytes that their characters cannot be too many, and so many that they
 	// cannot be too few, are not counted.

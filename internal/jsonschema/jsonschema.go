@@ -108,6 +108,7 @@ type Finding struct {
 type Schema struct {
 	root   *schema
 	except *document.Names // see Except
+	files  *document.Names // see WithFiles
 }
 
 // Except is the schema without what it says of the values of some members of the whole.
@@ -116,7 +117,17 @@ func (s *Schema) Except(names ...string) *Schema {
 		return s
 	}
 	except := document.NewNames(names)
-	return &Schema{root: s.root, except: &except}
+	return &Schema{root: s.root, except: &except, files: s.files}
+}
+
+// WithFiles is the schema without what it says of the texts of some members of the whole, or of the items of such a
+// member: they are names of files, and the schema is about what is in the files.
+func (s *Schema) WithFiles(names ...string) *Schema {
+	if len(names) == 0 {
+		return s
+	}
+	files := document.NewNames(names)
+	return &Schema{root: s.root, except: s.except, files: &files}
 }
 
 // Member is a value of an object of objects: the place that it is in, and its name there.

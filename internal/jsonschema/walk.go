@@ -49,6 +49,7 @@ func (w *walk) markAll(m markers, n int) {
 type walk struct {
 	use      Use
 	except   *document.Names // members of the whole whose values are not looked at; nil if there are none
+	files    *document.Names // members of the whole whose texts are names of files; nil if there are none
 	top      document.Node
 	frames   []frame
 	failures []Failure

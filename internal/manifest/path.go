@@ -78,9 +78,12 @@ func step(at document.Node, path string) (found document.Node, rest string, ok b
 		longest := 0
 		for m := at.First(); m.Valid(); m = m.Next() {
 			key := m.Key()
-			after, has := strings.CutPrefix(path, key)
+			after, has := path, true
 			if bracketed {
-				after, has = strings.CutPrefix(path, "["+key+"]")
+				after = path[1:]
+			}
+			if after, has = strings.CutPrefix(after, key); has && bracketed {
+				after, has = strings.CutPrefix(after, "]")
 			}
 			if !has || after != "" && after[0] != '.' && after[0] != '[' {
 				continue

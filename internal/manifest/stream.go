@@ -75,7 +75,7 @@ func (r *reader) nextJSON(s *jsonStream) error {
 		return err
 	}
 	defer d.Release()
-	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{}}
+	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{json: make([]byte, 0, read)}}
 	failed := r.failed
 	c.mark(s.line)
 	c.value(d.Root(), "")

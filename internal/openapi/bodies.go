@@ -181,7 +181,7 @@ func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
 	f := formReader{doc: d, as: as, schema: s, made: &contract.Form{}}
 	f.encoding, _ = m.Get("encoding")
 	f.read(value)
-	s.Judge.Schema = s.Judge.Schema.Except(f.unjudged...)
+	s.Judge.Schema = s.Judge.Schema.WithFiles(f.files...)
 	return []Body{{Media: mediaName(m), As: as, Form: f.made, Schema: s, Place: Place(m)}}
 }
 
@@ -192,7 +192,7 @@ type formReader struct {
 	encoding document.Node
 	schema   *Schema
 	made     *contract.Form
-	unjudged []string // files whose sizes are bounded: the judge would measure their names
+	files    []string // the fields whose values are names of files
 }
 
 // read reads the properties of the schema.
@@ -331,9 +331,10 @@ func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file d
 	if most := b.least(&c, "maxLength"); most != nil {
 		part.MaxBytes = *most
 	}
-	if part.MinBytes > 0 || part.MaxBytes > 0 {
-		f.unjudged = append(f.unjudged, p.Name)
-	}
+	f.files = append(f.files, p.Name)
+	c.each("pattern", func(n document.Node) {
+		f.doc.report.warn(n, "is not enforced: the gateway does not read what is in files")
+	})
 	if media, found := c.get("contentMediaType"); found && len(part.Media) == 0 {
 		part.Media = []string{strings.ToLower(strings.Clone(media.Str()))}
 	}

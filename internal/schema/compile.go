@@ -27,6 +27,7 @@ type compiler struct {
 	stripFormat func(*spec.Schema) error
 	patterns    map[string]*pattern.Pattern // by their text: schemas repeat them
 	mayRepeat   bool                        // of the Options
+	hasEnvelope bool                        // there are objects that have metadata of Kubernetes'
 	isDocument  bool                        // the schema is of an OpenAPI document: its types mean what they say
 }
 
@@ -79,6 +80,7 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 			return nil, err
 		}
 	}
+	c.hasEnvelope = c.hasEnvelope || s.envelope != noEnvelope
 	if err := c.members(s, p, st); err != nil {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ type Options struct {
 // holds for it.
 func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warnings, errs field.ErrorList) {
 	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props.DeepCopy(), internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
 		return nil, nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
 	if internal.Type != "object" && (o.Resource || internal.Type != "array") && o.Judge == nil {
@@ -320,7 +320,10 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Sch
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
-	s := &Schema{root: root, resource: o.Resource, meta: newMetadata(false)}
+	s := &Schema{root: root, resource: o.Resource}
+	if c.hasEnvelope {
+		s.meta = newMetadata(false)
+	}
 	if errs := c.extend(s, structural, o.Extensions); len(errs) > 0 {
 		return nil, errs
 	}
@@ -348,7 +351,6 @@ func (c *compiler) structural(props *apiextensions.JSONSchemaProps, resource boo
 	if err != nil {
 		return nil, nil, err
 	}
-	structural = structural.DeepCopy()
 	if err := pruneDefaults(structural, resource); err != nil {
 		return nil, nil, err
 	}

@@ -51,7 +51,7 @@ type Schema struct {
 	notes    *document.Noter // the author of the notes of its walks, see marks.go
 	resource bool            // kind, apiVersion and metadata are implied
 	scale    *scale
-	meta     *Shape      // of every metadata
+	meta     *Shape      // of every metadata; nil if no object has one
 	metadata *meta.Rules // nil: the root's metadata is not checked
 	derived  []Derived   // in the order in which they are set
 	judge    *Judge      // says what is wrong with values; nil if the shapes do

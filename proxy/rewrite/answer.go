@@ -1,6 +1,9 @@
 package rewrite
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Location returns what a Location or Content-Location of the backend is to a client that asked by a Host.
 func (r *Rules) Location(value, host string) string {
@@ -25,10 +28,38 @@ func (r *Rules) Location(value, host string) string {
 	case !isLed:
 	case strings.EqualFold(authority, host):
 		return scheme + "//" + authority + path
-	case r.Host != "" && strings.EqualFold(authority, r.Host), strings.EqualFold(authority, r.Authority):
+	case r.Host != "" && strings.EqualFold(authority, r.Host), isOf(authority, r.Authorities):
 		return path // on whatever host the client asked
 	}
 	return value
+}
+
+// Own returns what a Location or Content-Location is to a client that asked by a Host, where no path is rewritten: a URL by
+// which a backend names itself becomes its path, for the client may not know that address.
+func Own(value, host string, authorities []string) string {
+	scheme, rest, found := strings.Cut(value, "//")
+	if !found || scheme != "" && !strings.EqualFold(scheme, "http:") && !strings.EqualFold(scheme, "https:") {
+		return value
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, path := rest[:end], rest[end:]
+	switch {
+	case strings.EqualFold(authority, host) || !isOf(authority, authorities):
+		return value
+	case strings.HasPrefix(path, "//"):
+		return value // which would name another host
+	case !strings.HasPrefix(path, "/"):
+		return "/" + path
+	}
+	return path
+}
+
+// isOf reports whether a host and port is one of some.
+func isOf(authority string, all []string) bool {
+	return slices.ContainsFunc(all, func(one string) bool { return strings.EqualFold(one, authority) })
 }
 
 // path returns what a path of the backend is to clients, and whether this route leads to it; another one stays.

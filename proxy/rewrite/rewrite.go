@@ -16,19 +16,19 @@ type Rules struct {
 	From, To string
 	// Host takes the place of the client's Host; empty keeps it.
 	Host string
-	// Authority is the host and port of the backend itself, by which it may name its own URLs.
-	Authority string
+	// Authorities are the hosts and ports of the backend itself, by which it may name its own URLs.
+	Authorities []string
 	// Forwarded is the header line that names the removed prefix to the backend; nil if there is
 	// none.
 	Forwarded []byte
 }
 
 // New returns the rules of a route; nil if it changes nothing.
-func New(from, to, host, authority string) *Rules {
+func New(from, to, host string, authorities ...string) *Rules {
 	if from == to && host == "" {
 		return nil
 	}
-	r := &Rules{From: from, To: to, Host: host, Authority: authority}
+	r := &Rules{From: from, To: to, Host: host, Authorities: authorities}
 	if from != "" && !strings.HasSuffix(to, from) {
 		r.Forwarded = []byte(prefixName + ": " + from + "\r\n")
 	}

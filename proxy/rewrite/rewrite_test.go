@@ -123,3 +123,28 @@ func FuzzTarget(f *testing.F) {
 		}
 	})
 }
+
+// TestOwn: a backend that names itself is not shown, on a route that rewrites nothing.
+func TestOwn(t *testing.T) {
+	for value, want := range map[string]string{
+		"http://127.0.0.1:9000/users/1?a=b#c":   "/users/1?a=b#c",
+		"https://127.0.0.1:9000/users":          "/users",
+		"HTTP://B.internal:9000/users":          "/users",
+		"//b.internal:9000/users":               "/users",
+		"http://b.internal:9000":                "/",
+		"http://b.internal:9000?a":              "/?a",
+		"http://b.internal:9000//evil.example/": "http://b.internal:9000//evil.example/",
+		"http://b.internal/users":               "http://b.internal/users",
+		"http://gw/users":                       "http://gw/users",
+		"/users/1":                              "/users/1",
+		"users?next=http://b.internal:9000/":    "users?next=http://b.internal:9000/",
+		"ftp://b.internal:9000/users":           "ftp://b.internal:9000/users",
+	} {
+		if got := Own(value, "gw", []string{"127.0.0.1:9000", "b.internal:9000"}); got != want {
+			t.Errorf("%s: got %s, want %s", value, got, want)
+		}
+	}
+	if got := Own("http://gw/users", "gw", []string{"gw"}); got != "http://gw/users" {
+		t.Errorf("the host that the client asked for: got %s", got)
+	}
+}
