@@ -38,6 +38,10 @@ func (c *Compiler) fill(q queued) {
 	case n.Kind() == document.Bool:
 		s.isPlain, s.isNever = n.Bool(), !n.Bool()
 		return
+	case n.Kind() == document.Null:
+		c.warn(n, saysNothing)
+		s.isPlain = true
+		return
 	case n.Kind() != document.Object:
 		c.refuse(n, "must be a schema: an object, or 'true' or 'false'")
 		s.isPlain = true
@@ -70,8 +74,16 @@ func (c *Compiler) refer(s *schema, ref document.Node, isBase bool) {
 	l.all = append(l.all, c.schema(to, isBase))
 }
 
+// saysNothing is the finding of a null in the place of a keyword's value. In YAML it is a key without a value, which
+// generators write.
+const saysNothing = "is null and says nothing: leave it out"
+
 // keyword compiles one keyword.
 func (f *filler) keyword(name string, m document.Node) {
+	if m.Kind() == document.Null && name != "const" && !IsAnnotation(name) {
+		f.warn(m, saysNothing)
+		return
+	}
 	switch name {
 	case "$ref":
 		f.refer(f.s, m, f.isBase)

@@ -171,7 +171,11 @@ func (f *filler) isSchema(m document.Node) bool {
 	if m.Kind() == document.Object || m.Kind() == document.Bool {
 		return true
 	}
-	f.refuse(m, "must be a schema: an object, or 'true' or 'false'")
+	if m.Kind() == document.Null {
+		f.warn(m, saysNothing)
+	} else {
+		f.refuse(m, "must be a schema: an object, or 'true' or 'false'")
+	}
 	return false
 }
 

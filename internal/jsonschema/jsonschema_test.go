@@ -131,6 +131,11 @@ func TestFindings(t *testing.T) {
 		{schema: `{"pattern":5}`, want: []string{"error: S.pattern: must be a string"}},
 		{schema: `{"enum":"a"}`, want: []string{"error: S.enum: must be a list of values"}},
 		{schema: `{"additionalProperties":"no"}`, want: []string{"error: S.additionalProperties: must be a schema: an object, or 'true' or 'false'"}},
+		{schema: `null`, want: []string{"warning: S: is null and says nothing: leave it out"}},
+		{schema: `{"not":null,"required":null,"properties":{"a":null},"const":null}`, want: []string{
+			"warning: S.not: is null and says nothing: leave it out", "warning: S.properties.a: is null and says nothing: leave it out",
+			"warning: S.required: is null and says nothing: leave it out",
+		}},
 		{schema: `{"not":"text"}`, want: []string{"error: S.not: must be a schema: an object, or 'true' or 'false'"}},
 		{schema: `{"nullable":"maybe"}`, dialect: jsonschema.OpenAPI30, want: []string{"warning: S.nullable: must be 'true' or 'false'"}},
 		{schema: `{"maxLength":"x","minItems":-1,"minProperties":1.5}`, want: []string{"error: S.maxLength: must be an integer of at least 0", "error: S.minItems: must be an integer of at least 0", "error: S.minProperties: must be an integer of at least 0"}},
