@@ -417,6 +417,11 @@ func (d *published) discriminate(s map[string]any) {
 	discriminator := asObject(s["discriminator"])
 	property, _ := discriminator["propertyName"].(string)
 	mapping := asObject(discriminator["mapping"])
+	var known []any
+	for _, key := range sortedKeys(mapping) {
+		target, _ := mapping[key].(string)
+		known = append(known, key, target[strings.LastIndexByte(target, '/')+1:])
+	}
 	for _, alternative := range append(slices.Clone(listOf(s["oneOf"])), listOf(s["anyOf"])...) {
 		ref, _ := asObject(alternative)["$ref"].(string)
 		if property == "" || ref == "" {
@@ -432,10 +437,14 @@ func (d *published) discriminate(s map[string]any) {
 		if len(values) == 0 {
 			values = []any{name}
 		}
+		known = append(known, values...)
 		s["allOf"] = append(slices.Clone(listOf(s["allOf"])), map[string]any{
 			"if":   map[string]any{"required": []any{property}, "properties": map[string]any{property: map[string]any{"enum": values}}},
 			"then": map[string]any{"$ref": ref},
 		})
+	}
+	if len(mapping) > 0 && property != "" {
+		s["allOf"] = append(slices.Clone(listOf(s["allOf"])), map[string]any{"properties": map[string]any{property: map[string]any{"enum": known}}})
 	}
 }
 

@@ -30,6 +30,68 @@ func TestMoreDifferencesFail(t *testing.T) {
 	}
 }
 
+// TestWrongTallies: what the gate fails for.
+func TestWrongTallies(t *testing.T) {
+	for name, test := range map[string]struct {
+		tally
+		want string
+	}{
+		"all is well":       {tally{requests: 1100, undecided: 100, missed: 10}, ""},
+		"refused by a rule": {tally{requests: 10, ruled: map[string]int{byDiscriminator: 3}}, ""},
+		"refused by none":   {tally{requests: 1000, refused: 1}, "right requests are refused by no rule"},
+		"too many missed":   {tally{requests: 1100, undecided: 101, missed: 10}, "more than a hundredth of the requests passes and is wrong"},
+	} {
+		if got := test.wrong(); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestRules: which right requests the gateway refuses on purpose.
+func TestRules(t *testing.T) {
+	read := func(withDiscriminators bool) *published {
+		content := func(schema map[string]any) map[string]any {
+			return map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": schema}}}
+		}
+		return readPublished(map[string]any{
+			"openapi": "3.1.0",
+			"paths": map[string]any{
+				"/orders": map[string]any{"post": map[string]any{"requestBody": content(map[string]any{"type": "object", "required": []any{"size"}, "properties": map[string]any{"size": map[string]any{"maximum": 5}}})}},
+				"/orders/{id}": map[string]any{
+					"patch": map[string]any{"requestBody": content(map[string]any{"type": "object"})},
+					"put":   map[string]any{"requestBody": content(map[string]any{"properties": map[string]any{"size": map[string]any{"maximum": 9}}})},
+				},
+				"/notes/{id}": map[string]any{"patch": map[string]any{"requestBody": content(map[string]any{
+					"type": "object", "discriminator": map[string]any{"propertyName": "kind", "mapping": map[string]any{"a": "#/components/schemas/A"}},
+				})}},
+			},
+			"components": map[string]any{"schemas": map[string]any{"A": map[string]any{}}},
+		}, withDiscriminators)
+	}
+	d := read(false)
+	c := &corpusRun{strict: func() *published { return read(true) }}
+	for _, test := range []struct{ operation, body, want string }{
+		{"patch /orders/{id}", `{"size":8}`, ""},
+		{"patch /orders/{id}", `{"size":10}`, byResult},
+		{"put /orders/{id}", `{"size":8}`, ""},
+		{"put /orders/{id}", `null`, byObject},
+		{"post /orders", `{"size":1}`, ""},
+		{"patch /notes/{id}", `{"kind":"a"}`, ""},
+		{"patch /notes/{id}", `{"kind":"A"}`, ""},
+		{"patch /notes/{id}", `{"kind":"b"}`, byDiscriminator},
+	} {
+		for _, o := range d.operation {
+			if o.String() != test.operation {
+				continue
+			}
+			s := &sample{operation: o, path: map[string]string{"id": "1"}, mediaType: "application/json", body: []byte(test.body)}
+			if got := c.ruleFor(d, s); got != test.want {
+				t.Errorf("%s %s: %q, want %q", test.operation, test.body, got, test.want)
+			}
+		}
+	}
+}
+
 // TestGeneratedRequests: the generator makes right requests of what a schema asks for, the judge says what is wrong with a
 // change, and a finding about the keyword or what is around it names it.
 func TestGeneratedRequests(t *testing.T) {
