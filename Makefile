@@ -22,7 +22,7 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build sbom demo test proofs programs e2e e2e-all e2e-apis lint limits docs monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test proofs programs e2e e2e-all e2e-apis corpus lint limits docs monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -73,6 +73,9 @@ e2e-all: proofs ## all tests whole, with all that takes its time, and before all
 		(cd e2e/servers/v$$version && $(GO) tool -n kube-apiserver >/dev/null); \
 		(cd e2e && E2E_SERVER=$$version $(TEST) -count=1 -timeout 20m ./deploy); \
 	done
+
+corpus: ## judge requests for all published OpenAPI documents beside two validators; installs what it needs (Debian, as root)
+	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 E2E_ALL=1 $(TEST) -count=1 -timeout 60m -run '^TestPublishedDocuments$$' .
 
 e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(TEST) -count=1 -timeout 30m ./...

@@ -75,7 +75,7 @@ var packaged = map[string]string{
 // TestPublishedDocuments holds the gateway, for each document that people publish, to two validators that know nothing of
 // it: openapi-backend with ajv, and santhosh-tekuri/jsonschema. A request counts where both say the same. It fails if a
 // refused request reached the backend, if an answer is 5xx, or if more differs than testdata/corpus.txt has. Without
-// E2E_APIS_COMPLETE it takes a few small documents.
+// E2E_ALL it takes a few small documents.
 func TestPublishedDocuments(t *testing.T) {
 	suites := os.Getenv("SUITES_DIR")
 	if suites == "" {
@@ -125,7 +125,7 @@ func isChosen(name string) bool {
 	if *corpusOnly != "" {
 		return regexp.MustCompile(*corpusOnly).MatchString(name)
 	}
-	return os.Getenv("E2E_APIS_COMPLETE") != "" || slices.Contains([]string{"museum", "petstore3", "npm-galaxy31", "nest", "loopback", "fastapi"}, name)
+	return os.Getenv("E2E_ALL") != "" || slices.Contains([]string{"museum", "petstore3", "npm-galaxy31", "nest", "loopback", "fastapi"}, name)
 }
 
 func corpusFiles(t *testing.T, suites, dir string) map[string]string {
@@ -203,7 +203,7 @@ func readNumbers(t *testing.T) map[string]string {
 func writeNumbers(t *testing.T, numbers map[string]string) {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("# What TestPublishedDocuments counts. E2E_APIS_COMPLETE=1 go test -run Published -corpus-update writes it.\n")
+	text.WriteString("# What TestPublishedDocuments counts. E2E_ALL=1 go test -run Published -corpus-update writes it.\n")
 	for _, name := range sortedKeys(numbers) {
 		fmt.Fprintf(&text, "%s: %s\n", name, numbers[name])
 	}
