@@ -134,17 +134,17 @@ func limitOf(base string, isEnforced bool) []byte {
 		mode = "  mode: Warn\n"
 		comment = "# It only warns and counts: take `mode` out to enforce it.\n"
 	}
-	return fmt.Appendf(nil, `# Each user may send 50 requests a second, 200 at once. Users who do not say who they are count by their
-# address.
+	return fmt.Appendf(nil, `# Each client may send 50 requests a second, 200 at once. Clients count by their address: with
+# identity in the configuration, `+"`key: User`"+` counts by who they are.
 %sapiVersion: admission-gateway.io/v1alpha1
 kind: RateLimitPolicy
 metadata: {name: %s}
 spec:
-%s  key: User
+%s  key: ClientAddress
   requests: 50
   periodSeconds: 1
   burst: 200
-`, comment, quoted(label(base)+"-per-user"), mode)
+`, comment, quoted(label(base)+"-per-client"), mode)
 }
 
 // label returns a name as objects of Kubernetes have them.
