@@ -460,13 +460,18 @@ func (a *admitter) validateObject(s storage.Storage, w *storage.Write) error {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
-	for _, e := range result.Errors {
-		if a.isRehearsal {
-			break
-		}
-		a.gateway.metrics.SchemaRefused(w.Info.Resource, string(e.Type))
-	}
+	a.countRefused(w.Info.Resource, result.Errors)
 	return status.Detail(a.request.Invalid(shownName(w), result.Errors, result.More), result.Details)
+}
+
+// countRefused counts what schemas refuse of a resource or a route. A request that is only tried is not refused.
+func (a *admitter) countRefused(of string, failures field.ErrorList) {
+	if a.isRehearsal {
+		return
+	}
+	for _, e := range failures {
+		a.gateway.metrics.SchemaRefused(of, string(e.Type))
+	}
 }
 
 // named returns everything that is wrong with the request, by what is wrong with its object.

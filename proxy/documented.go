@@ -95,9 +95,7 @@ func (h *handler) checkBody() error {
 // checkDocumented returns what is wrong with a body.
 func (a *admitter) checkDocumented(declared *contract.Body, root document.Node) (wrong field.ErrorList, more int) {
 	found := declared.Check(root, a.frame)
-	for _, e := range found.Errors {
-		a.gateway.metrics.SchemaRefused(a.request.Info.Route, string(e.Type))
-	}
+	a.countRefused(a.request.Info.Route, found.Errors)
 	return contract.Named(a.unread, found.Errors)[len(a.unread):], found.More
 }
 

@@ -93,12 +93,7 @@ func (a *admitter) answerFaults(w *storage.Write, found schema.Result) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	for _, e := range failures {
-		if a.isRehearsal {
-			break
-		}
-		a.gateway.metrics.SchemaRefused(w.Info.Resource, string(e.Type))
-	}
+	a.countRefused(w.Info.Resource, failures)
 	return a.request.Invalid(w.Info.Name, failures, found.More)
 }
 
