@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/policytest"
 )
 
@@ -71,7 +72,7 @@ func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
 	if f.options.Paths = paths; len(paths) == 0 {
 		f.options.Paths = []string{"."}
 	}
-	if err := f.readBundles(); err != nil {
+	if err := f.readService(); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -102,8 +103,8 @@ func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
 	return nil
 }
 
-// readBundles reads the bundles of the configuration, if there is one.
-func (f *testFlags) readBundles() error {
+// readService reads the configuration, if there is one.
+func (f *testFlags) readService() error {
 	if f.config == "" {
 		return nil
 	}
@@ -111,8 +112,18 @@ func (f *testFlags) readBundles() error {
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	f.options.Bundles, err = fileBundles(c)
+	f.options.Service, err = serviceOf(c)
 	return err
+}
+
+// serviceOf returns the gateway of a configuration, as the commands have it that serve no clients; nil: there is none.
+func serviceOf(c *config.Configuration) (s policytest.Service, err error) {
+	if c == nil {
+		return s, nil
+	}
+	s.Config, s.Gateway = c, asked(c)
+	s.Gateway.Bundles, err = fileBundles(c)
+	return s, err
 }
 
 func (f *testFlags) survey(ctx context.Context, cmd *cobra.Command) error {

@@ -3,34 +3,54 @@ package policytest
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// server is the backend of tests: a store of objects. In the dialect Kubernetes it answers as an
+// server is a backend of tests: a store of objects. In the dialect Kubernetes it answers as an
 // API server does that accepts every object unchanged, and allows every user everything.
 type server struct {
+	name       string // of the upstream
 	kubernetes bool
 	patcher    patcher
-	set        *policies.Set
 	// lists are the collections that policies read, by their paths.
 	lists map[string][]json.RawMessage
+	// resolvers say what files describe; nil before the gateway is made.
+	resolvers atomic.Pointer[[]resource.Resolver]
+	http      *http.Server
 
 	mu       sync.RWMutex
 	existing map[string]json.RawMessage
 	plain    *backend.Server
 }
 
-func newServer(isKubernetes bool, set *policies.Set) *server {
-	s := &server{kubernetes: isKubernetes, patcher: patcher{set}, set: set, lists: map[string][]json.RawMessage{}}
+func newServer(of *config.UpstreamSpec, set *policies.Set) *server {
+	s := &server{name: of.Name, kubernetes: of.Dialect == config.Kubernetes, patcher: patcher{set}, lists: map[string][]json.RawMessage{}}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	s.reset()
 	return s
 }
+
+// start serves on loopback until close, and returns the address.
+func (s *server) start() (string, error) {
+	behind, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	go func() { _ = s.http.Serve(behind) }() // ends with close
+	return behind.Addr().String(), nil
+}
+
+func (s *server) close() { _ = s.http.Close() }
 
 // reset forgets everything that a case has stored.
 func (s *server) reset() {
@@ -39,12 +59,26 @@ func (s *server) reset() {
 	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Paths: s.pathOf, MakesNames: true})
 }
 
+// described returns what the files say of a request.
+func (s *server) described(method, target string) (i resource.Info, of *resource.Resource, found bool) {
+	resolvers := s.resolvers.Load()
+	if resolvers == nil {
+		return i, nil, false
+	}
+	for _, r := range *resolvers {
+		if i, of, err := r.Resolve(method, []byte(target)); err == nil && (of != nil || i.Documented != nil) {
+			return i, of, true
+		}
+	}
+	return i, nil, false
+}
+
 // pathOf returns what a path leads to by the files, for resources of plain APIs. Of all others the path's structure
 // decides.
 func (s *server) pathOf(path string) (collection, name string, isKnown bool) {
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
-		i, r, err := s.set.Registry().Resolve(method, []byte(path))
-		if err != nil || r == nil || len(r.Paths) == 0 || r.Envelope != resource.Bare || r.Operation != nil || i.Subresource != "" || !i.IsResource {
+		i, r, _ := s.described(method, path)
+		if r == nil || len(r.Paths) == 0 || r.Envelope != resource.Bare || r.Operation != nil || i.Subresource != "" || !i.IsResource {
 			continue
 		}
 		if i.Verb.OfObject() {
@@ -58,8 +92,8 @@ func (s *server) pathOf(path string) (collection, name string, isKnown bool) {
 
 // isOperation reports whether files describe a request that neither reads nor writes an object.
 func (s *server) isOperation(r *http.Request) bool {
-	i, of, err := s.set.Registry().Resolve(r.Method, []byte(r.RequestURI))
-	return err == nil && (i.Documented != nil || of != nil && of.Operation != nil)
+	i, of, _ := s.described(r.Method, r.RequestURI)
+	return i.Documented != nil || of != nil && of.Operation != nil
 }
 
 // echo answers an operation with the body that it got.

@@ -26,6 +26,8 @@ type Request struct {
 	// Method is empty for the event of a verb that the API does not have. Target is the path with
 	// the query.
 	Method, Target string
+	// Host is the host and port of the URL; empty if the record has none.
+	Host string
 	// Headers has neither Content-Type nor lines about the connection.
 	Headers     [][2]string
 	ContentType string
@@ -71,7 +73,7 @@ func Entry(text []byte, limits document.Limits) (*Request, error) {
 	if err != nil || address == "" || r.Method == "" {
 		return nil, errors.New("the entry has no method, or no URL that can be read")
 	}
-	r.Target = target.RequestURI()
+	r.Target, r.Host = target.RequestURI(), target.Host
 	each(member(sent, "headers"), func(h document.Node) {
 		switch name, value := textOf(member(h, "name")), textOf(member(h, "value")); {
 		case strings.EqualFold(name, "content-type"):

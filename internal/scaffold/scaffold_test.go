@@ -79,7 +79,7 @@ func TestPublished(t *testing.T) {
 		upstream string
 	}{
 		"museum.yaml":        {14, "https://redocly.com"},
-		"petstore3.yaml":     {16, "https://petstore3.swagger.io"},
+		"petstore3.yaml":     {28, "https://petstore3.swagger.io"},
 		"tictactoe31.json":   {2, ""},
 		"uber2.json":         {8, "https://api.uber.com"},
 		"typesense.yaml":     {40, "http://localhost:8108"},

@@ -37,6 +37,7 @@ func (harShape) read(w *worker, text []byte, i *item) string {
 		return "the body of the entry is no JSON"
 	}
 	w.replay(r)
+	w.trial.host = []byte(r.Host)
 	w.trial.upstream = "" // the URL is a client's
 	return ""
 }
