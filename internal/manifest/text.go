@@ -1,12 +1,28 @@
 package manifest
 
-import "github.com/admission-gateway/gateway/internal/document"
+import (
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
 
 // A text is compact JSON while it is written, with the table of its lines.
 type text struct {
 	json []byte
 	places
 	bare bool // lines are not needed
+}
+
+// fit gives back the room that the text and the table do not need. They live as long as the object.
+func (t *text) fit() {
+	t.json, t.marks = fitted(t.json), fitted(t.marks)
+}
+
+func fitted[T any](s []T) []T {
+	if cap(s)-len(s) <= cap(s)/8 {
+		return s
+	}
+	return slices.Clone(s)
 }
 
 // mark notes the line of what is written next.
