@@ -153,6 +153,8 @@ func (j *Assessor) try(t *Trial) (err error) {
 	i := &h.request.Info
 	isCreate := i.Verb == resource.VerbCreate
 	switch {
+	case i.Documented != nil:
+		return ErrNotWrite
 	case i.IsUndescribed || !i.IsResource:
 		return ErrUndescribed
 	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", h.scope.isOperation:

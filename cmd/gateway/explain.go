@@ -271,8 +271,8 @@ func (r *requestFlags) askRecorded(q *policytest.Question, user *testcase.User) 
 		}
 	}
 	q.Case.Request = &testcase.Request{Method: found.Method, Path: found.Target, ContentType: found.ContentType, Body: found.Body}
-	if found.Host != "" {
-		q.Case.Request.Headers = map[string]string{"Host": found.Host}
+	if _, host, hasHost := strings.Cut(found.Origin, "://"); hasHost {
+		q.Case.Request.Headers = map[string]string{"Host": host}
 	}
 	q.Headers = append(found.Headers, q.Headers...)
 	if by := found.User; r.user == "" && by != nil && q.Service.KnowsUsers() {

@@ -60,8 +60,16 @@ func (s *Server) refuseBody(w http.ResponseWriter, err error) {
 
 // apply finds what the request is about and does it.
 func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
+	if d := s.describe(r.Method, r.RequestURI); d != nil {
+		s.serveDescribed(w, r, d, body)
+		return
+	}
 	path, query, _ := strings.Cut(r.RequestURI, "?")
-	t, ok := s.targetOf(path)
+	t, ok := parsePath(path)
+	if !ok && s.takesAll {
+		echo(w, body)
+		return
+	}
 	if !ok {
 		fail(w, http.StatusNotFound, "%s is neither a collection nor an item", path)
 		return
@@ -77,6 +85,10 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 		case http.MethodPost:
 			s.serveCreate(w, path, t, body)
 		default:
+			if s.takesAll {
+				echo(w, body)
+				return
+			}
 			w.Header().Set("Allow", "GET, HEAD, POST")
 			fail(w, http.StatusMethodNotAllowed, "%s is a collection, which does not support %s", path, r.Method)
 		}
@@ -90,6 +102,10 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 	case http.MethodDelete:
 		s.serveDelete(w, r, path, t)
 	default:
+		if s.takesAll {
+			echo(w, body)
+			return
+		}
 		w.Header().Set("Allow", "GET, HEAD, PUT, DELETE")
 		fail(w, http.StatusMethodNotAllowed, "%s is an item, which does not support %s", path, r.Method)
 	}
@@ -133,35 +149,62 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t target) {
 
 func (s *Server) serveCreate(w http.ResponseWriter, path string, t target, body []byte) {
 	name, err := nameOf(body)
-	if err != nil && s.names != nil && validBody(body) == nil {
-		name, err = "made-"+strconv.FormatUint(s.names.Add(1), 10), nil
+	if err != nil && s.takesAll {
+		name, body, err = s.makeName(), jsonOr(body), nil
 	}
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	t.name = name
+	s.insert(w, path, t, body)
+}
+
+// makeName returns a name for an object that has none.
+func (s *Server) makeName() string { return "made-" + strconv.FormatUint(s.names.Add(1), 10) }
+
+// insert stores a new object.
+func (s *Server) insert(w http.ResponseWriter, path string, t target, body []byte) {
 	o, err := s.store.create(t, body)
+	item := path + "/" + url.PathEscape(t.name)
 	switch {
 	case errors.Is(err, errExists):
-		fail(w, http.StatusConflict, "%s/%s exists already", path, name)
+		fail(w, http.StatusConflict, "%s exists already", item)
 	case err != nil:
 		s.failFull(w)
 	default:
-		w.Header().Set("Location", path+"/"+name)
+		w.Header().Set("Location", item)
 		answer(w, nil, http.StatusCreated, o.etag, o.body)
 	}
 }
 
 func (s *Server) servePut(w http.ResponseWriter, r *http.Request, path string, t target, body []byte) {
-	if err := validBody(body); err != nil {
+	if s.takesAll {
+		body = jsonOr(body)
+	}
+	if err := validBody(body); err != nil && !s.takesAll {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
+	s.replace(w, r, path, t, body)
+}
+
+// replace stores an object in the place of the one that is there, if any.
+func (s *Server) replace(w http.ResponseWriter, r *http.Request, path string, t target, body []byte) {
 	o, created, err := s.store.put(t, body, conditionOf(r))
+	s.answerWrite(w, path, o, created, err)
+}
+
+// answerWrite answers a write of an item by what came of it.
+func (s *Server) answerWrite(w http.ResponseWriter, path string, o *object, created bool, err error) {
+	var refused patchError
 	switch {
 	case errors.Is(err, errMismatch):
 		fail(w, http.StatusPreconditionFailed, "%s: the precondition of the request does not hold", path)
+	case errors.Is(err, errMissing):
+		fail(w, http.StatusNotFound, "%s does not exist", path)
+	case errors.As(err, &refused):
+		fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case err != nil:
 		s.failFull(w)
 	case created:

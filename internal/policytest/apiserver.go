@@ -56,56 +56,15 @@ func (s *server) close() { _ = s.http.Close() }
 func (s *server) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Paths: s.pathOf, MakesNames: true})
+	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Described: s.described, TakesAll: true})
 }
 
-// described returns what the files say of a request.
-func (s *server) described(method, target string) (i resource.Info, of *resource.Resource, found bool) {
-	resolvers := s.resolvers.Load()
-	if resolvers == nil {
-		return i, nil, false
+// described returns how the files read requests.
+func (s *server) described() []resource.Resolver {
+	if r := s.resolvers.Load(); r != nil {
+		return *r
 	}
-	for _, r := range *resolvers {
-		if i, of, err := r.Resolve(method, []byte(target)); err == nil && (of != nil || i.Documented != nil) {
-			return i, of, true
-		}
-	}
-	return i, nil, false
-}
-
-// pathOf returns what a path leads to by the files, for resources of plain APIs. Of all others the path's structure
-// decides.
-func (s *server) pathOf(path string) (collection, name string, isKnown bool) {
-	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
-		i, r, _ := s.described(method, path)
-		if r == nil || len(r.Paths) == 0 || r.Envelope != resource.Bare || r.Operation != nil || i.Subresource != "" || !i.IsResource {
-			continue
-		}
-		if i.Verb.OfObject() {
-			at := strings.LastIndexByte(path, '/')
-			return path[:at], path[at+1:], true
-		}
-		return path, "", true
-	}
-	return "", "", false
-}
-
-// isOperation reports whether files describe a request that neither reads nor writes an object.
-func (s *server) isOperation(r *http.Request) bool {
-	i, of, _ := s.described(r.Method, r.RequestURI)
-	return i.Documented != nil || of != nil && of.Operation != nil
-}
-
-// echo answers an operation with the body that it got.
-func echo(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the gateway sees the connection end
-	}
-	if !json.Valid(body) {
-		body = []byte("{}")
-	}
-	answer(w, http.StatusOK, string(body))
+	return nil
 }
 
 // put stores an object before a request.
@@ -155,8 +114,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/") && r.Method == http.MethodGet && !found && strings.Count(r.URL.Path, "/") == 4:
 		name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`","labels":{"kubernetes.io/metadata.name":"`+name+`"}}}`)
-	case !s.kubernetes && s.isOperation(r):
-		echo(w, r)
 	case !s.kubernetes:
 		plain.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && isCollection(r.URL.Path):

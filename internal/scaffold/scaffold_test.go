@@ -80,7 +80,7 @@ func TestPublished(t *testing.T) {
 	}{
 		"museum.yaml":        {14, "https://redocly.com"},
 		"petstore3.yaml":     {28, "https://petstore3.swagger.io"},
-		"tictactoe31.json":   {2, ""},
+		"tictactoe31.json":   {4, ""},
 		"uber2.json":         {8, "https://api.uber.com"},
 		"typesense.yaml":     {40, "http://localhost:8108"},
 		"xero-projects.yaml": {30, "https://api.xero.com"},
