@@ -56,7 +56,8 @@ the code that serves requests, so that what it says would happen.
 
 The request is an object (-f), which is created, or which replaces the one of --old; a request line with a body
 (--request, -d, -H); an entry of an HTTP archive (--har); or an event of an audit log (--audit). POLICIES are policy files
-and folders; without any they are the ones of the configuration that --config names, or of the current folder.
+and folders; without any they are the ones of the configuration that --config names, or of the current folder. With --config
+the request is led by the routes of that configuration, as a client's is.
 
 The exit code is 0 if the request would go to the backend, 1 if it is refused, 2 if something given is wrong.`,
 		Example: `  gateway explain -f pod.yaml policies/

@@ -36,7 +36,8 @@ answered otherwise than expected. A test is an object of the kind PolicyTest bes
 that end in '_test.rego' are run as OPA runs them. Suites of gator and Kyverno's kyverno-test.yaml are read too, as far as
 the gateway serves their policies.
 
-With --config policies may name the bundles of a configuration that are files. The tests in these bundles are run too.
+With --config the requests are led as a gateway with that configuration leads them: by its routes, upstreams, users and
+limits. Policies may name its bundles that are files, and the tests in these bundles are run too.
 
 Without a PATH it plays the tests in the current folder and below. The exit code is 0 if all cases pass, 1 if one fails
 or less than --coverage is reached, 2 if a test or the command line is wrong.
@@ -55,7 +56,7 @@ notices: each is a rule that could be wrong without a test that fails.`,
 	cmd.Flags().BoolVar(&flags.options.Update, "update", false, "write the expected objects that are files of their own")
 	cmd.Flags().IntVar(&flags.options.Parallel, "parallel", 0, "play `N` groups of cases at a time; by default one for each processor")
 	cmd.Flags().IntVar(&flags.coverage, "coverage", 0, "fail if less than `PERCENT` of the branches of rules are reached")
-	cmd.Flags().StringVar(&flags.config, "config", "", "let policies name the bundles of the gateway's configuration `FILE`")
+	cmd.Flags().StringVar(&flags.config, "config", "", "lead the requests by the gateway's configuration `FILE`")
 	cmd.Flags().BoolVar(&flags.mutate, "mutate", false, "change the policies, and list the changes that no case notices")
 	return cmd
 }

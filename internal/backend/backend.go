@@ -151,7 +151,7 @@ func (s *Server) Object(path string) (body []byte, etag string, ok bool) {
 
 // targetOf returns what a path leads to.
 func (s *Server) targetOf(path string) (target, bool) {
-	if d := s.describe(http.MethodGet, path); d != nil && !d.isOperation {
+	if d := describe(s.resolvers, http.MethodGet, path); d != nil && !d.isOperation {
 		return d.target, true
 	}
 	return parsePath(path)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -26,20 +27,6 @@ import (
 
 // maxReply bounds an answer of the gateway, which comes from memory.
 const maxReply = 256 << 20
-
-// A Service is the gateway whose requests are played. The zero value has no configuration: then every path leads to one
-// backend, and who asks is whom the case names.
-type Service struct {
-	// Config is its configuration; nil if there is none.
-	Config *config.Configuration
-	// Gateway says what policy files may ask of it. Without a configuration its routes are not known.
-	Gateway policies.Gateway
-	// shapesRefusals lets refusals have the format that files and configuration ask for.
-	shapesRefusals bool
-}
-
-// KnowsUsers reports whether the gateway can know who asks.
-func (s *Service) KnowsUsers() bool { return s.Config == nil || s.Config.Identity.Knows() }
 
 // environment is a gateway with a policy set, and the backends behind it. One goroutine plays cases in it.
 type environment struct {
@@ -256,4 +243,9 @@ func (e *environment) send(r *request) (*reply, error) {
 	defer func() { _ = response.Body.Close() }() // it was read
 	body, err := io.ReadAll(response.Body)
 	return &reply{response.StatusCode, response.Header.Values("Warning"), body}, err
+}
+
+// explanations lets every user ask in this process, and shows them everything but Secrets.
+func explanations() *config.Explanations {
+	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup}, Values: config.ShowValues}
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -47,7 +45,7 @@ func Explain(q *Question) (*story.Story, error) {
 		return nil, err
 	}
 	defer e.close()
-	r, stored, err := e.requestOf(&q.Case)
+	r, stored, err := requestOf(e.gateway, set, &service, &q.Case)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +65,6 @@ func Explain(q *Question) (*story.Story, error) {
 	addLines(explained, all.read(q.Policies))
 	explained.Unknown = append(explained.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
 	return explained, nil
-}
-
-// explanations lets every user ask in this process, and shows them everything but Secrets.
-func explanations() *config.Explanations {
-	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup}, Values: config.ShowValues}
 }
 
 // storyIn returns the story in an answer. A request that is refused before anything is known of it has

@@ -35,7 +35,7 @@ type request struct {
 type location struct{ upstream, path string }
 
 // requestOf returns the request of a case, and where its existing object is.
-func (e *environment) requestOf(c *testcase.Case) (r *request, stored location, err error) {
+func requestOf(g *proxy.Gateway, set *policies.Set, by *Service, c *testcase.Case) (r *request, stored location, err error) {
 	r = &request{body: c.Object}
 	asked := c.Request
 	if asked == nil {
@@ -47,7 +47,7 @@ func (e *environment) requestOf(c *testcase.Case) (r *request, stored location, 
 	}
 	collection, item, unplaced := "", "", errNoObject
 	if about != nil {
-		collection, item, unplaced = PathsOf(e.set, about)
+		collection, item, unplaced = PathsOf(set, about)
 	}
 	switch {
 	case c.Existing != nil && c.Object == nil:
@@ -67,7 +67,7 @@ func (e *environment) requestOf(c *testcase.Case) (r *request, stored location, 
 			path = collection
 		}
 		var isLed bool
-		if r.host, r.path, isLed = e.gateway.Way(r.method, path); !isLed {
+		if r.host, r.path, isLed = g.Way(r.method, path); !isLed {
 			return nil, stored, fmt.Errorf("no route of the configuration leads to the path '%s' of the object: the case must have `request.path`", path)
 		}
 	} else {
@@ -80,7 +80,7 @@ func (e *environment) requestOf(c *testcase.Case) (r *request, stored location, 
 		}
 		r.add(name, value)
 	}
-	at, isRead := e.gateway.Locate(r.method, r.host, r.path)
+	at, isRead := g.Locate(r.method, r.host, r.path)
 	stored.upstream = at.Upstream
 	if stored.path = item; unplaced != nil || item == "" || isRead && asked.Path != "" && isPlainObject(&at) {
 		stored.path, _, _ = strings.Cut(at.Target, "?")
@@ -97,7 +97,7 @@ func (e *environment) requestOf(c *testcase.Case) (r *request, stored location, 
 			return nil, stored, fmt.Errorf("`time`: %w", err)
 		}
 	}
-	return r, stored, r.identify(c.User, e.service)
+	return r, stored, r.identify(c.User, by)
 }
 
 var errNoObject = errors.New("`request.path` must be set where there is neither `object` nor `existing`")

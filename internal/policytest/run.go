@@ -245,7 +245,7 @@ func (p *player) playOne(e *environment, c *testCase) []string {
 
 // play sends the request of a case as often as it says, and returns the last answer.
 func (e *environment) play(c *testcase.Case) (answer *reply, err error) {
-	r, stored, err := e.requestOf(c)
+	r, stored, err := requestOf(e.gateway, e.set, e.service, c)
 	if err != nil {
 		return nil, err
 	}
