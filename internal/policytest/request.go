@@ -151,6 +151,9 @@ func nameOf(object json.RawMessage) (o named) {
 func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string, err error) {
 	o := nameOf(object)
 	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+	if names := bareResources(set); o.Kind == "" && len(names) > 1 {
+		return "", "", fmt.Errorf("the case must have `request.path`: the object has no `kind`, and may be of '%s'", strings.Join(names, "', '"))
+	}
 	for _, r := range set.Registry().Resources() {
 		if r.Operation != nil || o.Kind != "" && r.GroupVersionKind() != kind || o.Kind == "" && r.Envelope != resource.Bare {
 			continue
@@ -169,6 +172,16 @@ func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 		plural, isNamespaced = guessed.Resource, o.Metadata.Namespace != ""
 	}
 	return kubernetesPaths(kind, plural, isNamespaced, &o)
+}
+
+// bareResources returns the names of the resources whose objects have no kind.
+func bareResources(set *policies.Set) (names []string) {
+	for _, r := range set.Registry().Resources() {
+		if name := r.GroupResource().String(); r.Operation == nil && r.Envelope == resource.Bare && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // PathsIn returns the paths of an object of a resource in a namespace, and of its collection. Without a namespace it is the
