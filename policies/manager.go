@@ -247,6 +247,9 @@ func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
 
 func (m *Manager) logFindings(found []Finding) {
 	for _, f := range finding.Summarized(found) {
+		if f.Severity == Wording {
+			continue // advice for the author, whom 'gateway check' gives it
+		}
 		level := slog.LevelWarn
 		if f.Severity == Error {
 			level = slog.LevelError
