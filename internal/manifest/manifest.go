@@ -161,6 +161,7 @@ func (r *reader) add(t *text, failed bool) {
 	if failed {
 		return
 	}
+	t.fit()
 	if r.isFragment && len(t.json) > 0 && (t.json[0] == '{' || t.json[0] == '[') {
 		r.addFragment(t)
 		return

@@ -75,11 +75,11 @@ func (r *reader) nextJSON(s *jsonStream) error {
 	if err != nil {
 		return err
 	}
-	defer d.Release()
 	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{json: make([]byte, 0, read)}}
 	failed := r.failed
 	c.mark(s.position)
 	c.value(d.Root(), "")
+	d.Release() // before the compact text is parsed
 	s.moveTo(s.at + read)
 	r.add(c.text, r.failed > failed)
 	return nil

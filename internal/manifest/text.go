@@ -1,6 +1,10 @@
 package manifest
 
-import "github.com/admission-gateway/gateway/internal/document"
+import (
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
 
 // A text is compact JSON while it is written, with the table of its lines.
 type text struct {
@@ -8,6 +12,18 @@ type text struct {
 	places
 	bare bool // positions are not needed
 	last mark // of the last member or item, whether it is among the marks or not
+}
+
+// fit gives back the room that the text and the table do not need. They live as long as the object.
+func (t *text) fit() {
+	t.json, t.marks = fitted(t.json), fitted(t.marks)
+}
+
+func fitted[T any](s []T) []T {
+	if cap(s)-len(s) <= cap(s)/8 {
+		return s
+	}
+	return slices.Clone(s)
 }
 
 // position returns the position of the member or item that begins at an offset.
