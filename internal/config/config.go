@@ -50,8 +50,8 @@ type Configuration struct {
 	// Routes choose the upstream of a request: the longest PathPrefix of those whose Host fits, a named host
 	// before any host. There is at least one.
 	Routes []Route `json:"routes"`
-	// Policies are files and directories with policies. Paths in a file are relative to its directory.
-	Policies []string `json:"policies"`
+	// Policies says where the policy files are.
+	Policies Policies `json:"policies"`
 	// Bundles are bundles of OPA that RegoPolicies name.
 	Bundles []Bundle `json:"bundles"`
 	// AdmitOn says which object the validating ones of them judge before Kubernetes backends.
@@ -80,7 +80,11 @@ type Configuration struct {
 	Telemetry Telemetry `json:"telemetry"`
 	// Redis keeps the limits that gateways share; if nil, no policy may ask for shared limits.
 	Redis *Redis `json:"redis"`
+	hash  string
 }
+
+// Hash is the SHA-256 of the configuration with its defaults and flags, without the contents of the files that it names.
+func (c *Configuration) Hash() string { return c.hash }
 
 // TypeMeta is in every file.
 type TypeMeta struct {

@@ -35,11 +35,7 @@ func (v *validator) configuration(c *Configuration) {
 	}
 	v.routes(c)
 	v.identity(c)
-	for i, p := range c.Policies {
-		if p == "" {
-			v.check(fmt.Sprintf("policies[%d]", i), "must name a file or directory")
-		}
-	}
+	v.policies(&c.Policies)
 	v.limits(&c.Limits)
 	t := &c.Timeouts
 	v.within("timeouts.headerDeadlineSeconds", t.HeaderDeadlineSeconds, 1, maxSeconds)
