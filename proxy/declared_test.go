@@ -98,6 +98,94 @@ func compareLines(t *testing.T, got, want string) {
 	}
 }
 
+// TestBodiesThatAreNoObjects: a body may be null, or anything else, where its schema lets it be, and passes as it came.
+func TestBodiesThatAreNoObjects(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Spaces, version: v1}
+paths:
+  /spaces:
+    post:
+      requestBody:
+        content:
+          application/json:
+            schema:
+              type: object
+              nullable: true
+              required: [name]
+              properties: {id: {type: integer, readOnly: true}, name: {type: string}, size: {type: integer, default: 1}, version: {type: string}}
+          application/vnd.any+json: {}
+          application/vnd.untyped+json: {schema: {properties: {name: {type: string}}}}
+      responses: {'201': {description: ok}}
+  /spaces/{id}:
+    x-admission-gateway-resource: {fields: {status: status}}
+    get: {responses: {'200': {description: ok}}}
+    put:
+      requestBody: {content: {application/json: {schema: {oneOf: [{type: object, required: [name]}, {type: string, maxLength: 3}]}}}}
+      responses: {'200': {description: ok}}
+    patch:
+      requestBody: {content: {application/json: {schema: {type: object, nullable: true}}}}
+      responses: {'200': {description: ok}}
+  /desks/{id}:
+    put:
+      requestBody: {content: {application/json: {schema: {type: object}}}}
+      responses: {'200': {description: ok}}
+`
+	s := &shelf{object: `{"name":"ann"}`}
+	compareLines(t, s.play(t, document, `
+		POST /spaces application/json null
+		POST /spaces application/json []
+		POST /spaces application/json {}
+		POST /spaces application/vnd.any+json [1]
+		POST /spaces application/vnd.any+json "text"
+		POST /spaces application/vnd.untyped+json null
+		POST /spaces application/vnd.untyped+json {"name":1}
+		PUT /spaces/1 application/json "abc"
+		PUT /spaces/1 application/json "abcd"
+		PUT /spaces/1 application/json null
+		PUT /spaces/1 application/json {"name":"a"}
+		PATCH /spaces/1 application/json null
+		PUT /desks/1 application/json null
+		PUT /desks/1 application/json []
+	`), `
+		POST /spaces application/json null
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/json null
+		POST /spaces application/json []
+		  400 the body must be a JSON object, not a list
+		POST /spaces application/json {}
+		  422 Space is invalid: name: Required value
+		POST /spaces application/vnd.any+json [1]
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/vnd.any+json [1]
+		POST /spaces application/vnd.any+json "text"
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/vnd.any+json "text"
+		POST /spaces application/vnd.untyped+json null
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/vnd.untyped+json null
+		POST /spaces application/vnd.untyped+json {"name":1}
+		  422 Space is invalid: name: Invalid value: "integer": must be of type string
+		PUT /spaces/1 application/json "abc"
+		  200 {"name":"ann"}
+		  backend: PUT /spaces/1 application/json "abc"
+		PUT /spaces/1 application/json "abcd"
+		  422 Space "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, Too long: must be at most 3 characters]
+		PUT /spaces/1 application/json null
+		  422 Space "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, Invalid value: "null": must be of type object]
+		PUT /spaces/1 application/json {"name":"a"}
+		  200 {"name":"ann"}
+		  backend: PUT /spaces/1 application/json {"name":"a"}
+		PATCH /spaces/1 application/json null
+		  200 {"name":"ann"}
+		  backend: PATCH /spaces/1 application/json null
+		PUT /desks/1 application/json null
+		  422 Desk "1" is invalid: Invalid value: "null": must be of type object
+		PUT /desks/1 application/json []
+		  400 the body must be a JSON object, not a list
+	`)
+}
+
 // TestBodiesOfOperations: each media type has its own schema, and a body is needed only where the document says so, whatever
 // the method.
 func TestBodiesOfOperations(t *testing.T) {
