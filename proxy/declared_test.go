@@ -98,6 +98,115 @@ func compareLines(t *testing.T, got, want string) {
 	}
 }
 
+// TestNullOfDocuments: a stored null stays as it is on its way through the gateway, and a client's null where the document
+// allows it, whatever the default is and however the member is patched.
+func TestNullOfDocuments(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Notes, version: v1}
+paths:
+  /notes:
+    get: {responses: {'200': {description: ok, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Note'}}}}}}}
+    post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}, responses: {'201': {description: ok}}}
+  /notes/{id}:
+    get: {responses: {'200': {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}}}
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}, responses: {'200': {description: ok}}}
+    patch:
+      requestBody:
+        content:
+          application/json: {schema: {type: object, properties: {text: {type: string, nullable: true}, color: {type: string, nullable: true}, due: {type: string, nullable: true}, state: {type: string}, author: {type: object, properties: {mail: {type: string, nullable: true}}}}}}
+          application/merge-patch+json: {schema: {type: object}}
+      responses: {'200': {description: ok}}
+components:
+  schemas:
+    Note:
+      type: object
+      required: [text, due]
+      properties:
+        id: {type: integer, readOnly: true, nullable: true}
+        text: {type: string, nullable: true}
+        due: {type: string}
+        color: {type: string, nullable: true, default: white}
+        state: {type: string, nullable: true, enum: [open, done]}
+        tags: {type: array, nullable: true, items: {type: string, nullable: true}}
+        author: {nullable: true, allOf: [{$ref: '#/components/schemas/Author'}]}
+    Author: {type: object, required: [name], properties: {name: {type: string}, mail: {type: string, nullable: true, default: none}}}
+`
+	s := &shelf{object: `{"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}`}
+	compareLines(t, s.play(t, document, `
+		GET /notes/1
+		POST /notes application/json {"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		POST /notes application/json {"text":null,"due":null}
+		PUT /notes/1 application/json {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":null,"author":{"name":"ann","mail":null}}
+		PUT /notes/1 application/json {"due":"today"}
+		PATCH /notes/1 application/json {"due":"tomorrow"}
+		PATCH /notes/1 application/json {"text":null}
+		PATCH /notes/1 application/json {"color":null}
+		PATCH /notes/1 application/json {"due":null}
+		PATCH /notes/1 application/json {"state":null}
+		PATCH /notes/1 application/json {"author":{"name":"bob","mail":null}}
+		PATCH /notes/1 application/json {"author":{"name":"bob"},"color":null}
+		PATCH /notes/1 application/merge-patch+json {"color":null}
+		PATCH /notes/1 application/merge-patch+json {"text":null}
+		PATCH /notes/1 application/merge-patch+json {"state":"done"}
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/color","value":null}]
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/due","value":null}]
+	`), `
+		GET /notes/1
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		POST /notes application/json {"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: POST /notes application/json {"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		POST /notes application/json {"text":null,"due":null}
+		  422 Note is invalid: due: Invalid value: "null": must be of type string
+		PUT /notes/1 application/json {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":null,"author":{"name":"ann","mail":null}}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PUT /notes/1 application/json {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":null,"author":{"name":"ann","mail":null}}
+		PUT /notes/1 application/json {"due":"today"}
+		  422 Note "1" is invalid: text: Required value
+		PATCH /notes/1 application/json {"due":"tomorrow"}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"due":"tomorrow"}
+		PATCH /notes/1 application/json {"text":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"text":null}
+		PATCH /notes/1 application/json {"color":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"color":null}
+		PATCH /notes/1 application/json {"due":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"due":null}
+		PATCH /notes/1 application/json {"state":null}
+		  422 Note "1" is invalid: state: Invalid value: "null": must be of type string
+		PATCH /notes/1 application/json {"author":{"name":"bob","mail":null}}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"author":{"name":"bob","mail":null}}
+		PATCH /notes/1 application/json {"author":{"name":"bob"},"color":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"author":{"name":"bob","mail":"none"},"color":null}
+		PATCH /notes/1 application/merge-patch+json {"color":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/merge-patch+json {"color":"white"}
+		PATCH /notes/1 application/merge-patch+json {"text":null}
+		  422 Note "1" is invalid: text: Required value
+		PATCH /notes/1 application/merge-patch+json {"state":"done"}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/merge-patch+json {"state":"done"}
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/color","value":null}]
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/color","value":null}]
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/due","value":null}]
+		  422 Note "1" is invalid: due: Invalid value: "null": must be of type string
+	`)
+	s.object = "[" + s.object + "]"
+	compareLines(t, s.play(t, document, `
+		GET /notes
+	`), `
+		GET /notes
+		  200 [{"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}]
+	`)
+}
+
 // TestBodiesThatAreNoObjects: a body may be null, or anything else, where its schema lets it be, and passes as it came.
 func TestBodiesThatAreNoObjects(t *testing.T) {
 	const document = `
