@@ -98,6 +98,50 @@ func compareLines(t *testing.T, got, want string) {
 	}
 }
 
+// TestTwins: requests that two operations match are held to what both declare alike.
+func TestTwins(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Files, version: v1}
+paths:
+  /shops/{shop}/files/{id}:
+    get:
+      parameters:
+      - {name: shop, in: path, required: true, schema: {type: integer}}
+      - {name: id, in: path, required: true, schema: {type: string, format: uuid}}
+      - {name: X-Tenant, in: header, required: true, schema: {type: string}}
+      - {name: part, in: query, schema: {type: integer}}
+      responses: {'200': {description: ok}}
+    delete:
+      parameters:
+      - {name: shop, in: path, required: true, schema: {type: integer}}
+      - {name: id, in: path, required: true, schema: {type: string, format: uuid}}
+      responses: {'200': {description: ok}}
+  /shops/{store}/files/{name}:
+    parameters:
+    - {name: X-Tenant, in: header, required: true, schema: {type: string}}
+    get:
+      parameters:
+      - {name: store, in: path, required: true, schema: {type: integer}}
+      - {name: name, in: path, required: true, schema: {type: string}}
+      - {name: part, in: query, schema: {type: string}}
+      responses: {'200': {description: ok}}
+`
+	s := &shelf{object: `{}`}
+	compareLines(t, s.play(t, document, `
+		GET /shops/1/files/a.png
+		GET /shops/a/files/a.png?part=first
+		DELETE /shops/1/files/a.png
+	`), `
+		GET /shops/1/files/a.png
+		  422 File "a.png" is invalid: header.X-Tenant: Required value
+		GET /shops/a/files/a.png?part=first
+		  422 File "a.png" is invalid: [path.shop: Invalid value: "a": must be an integer, header.X-Tenant: Required value]
+		DELETE /shops/1/files/a.png
+		  422 File "a.png" is invalid: path.id: Invalid value: "a.png": must be a valid 'uuid'
+	`)
+}
+
 // TestNullOfDocuments: a stored null stays as it is on its way through the gateway, and a client's null where the document
 // allows it, whatever the default is and however the member is patched.
 func TestNullOfDocuments(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // found on the way.
 func (d *Document) Resources() ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
+	d.twins = twinsIn(paths)
 	d.checkDefaults()
 	var all []*Resource
 	if d.isKubernetes() {
