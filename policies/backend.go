@@ -221,7 +221,7 @@ func racedWrites(resources []loadedResource, chain *admission.Chain) []Finding {
 		if r.at.from.Kind == "APIResource" {
 			path = "spec.backend"
 		}
-		one := placeIn(r.at.from, path)
+		one := finding.Of(r.at.from, path)
 		one.Severity = severity
 		one.Message = message + ": have the gateways share locks by `redis` in the configuration, whose `writeLocks` is 'Shared' by default"
 		found = append(found, one)

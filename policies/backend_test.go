@@ -118,9 +118,9 @@ func TestBackendFindings(t *testing.T) {
 		{"creates that cannot be pinned", map[string]string{"a.yaml": orders + "  fields: {version: rev}\n  backend: {versions: Field, existingNames: Emulated}\n"},
 			"a.yaml:10: spec.backend.versions: must be 'ETag', or the concurrency 'BestEffort', where the gateway emulates `existingNames`\n"},
 		{"what ordinary objects cannot have", map[string]string{"a.yaml": orders + "  backend: {versions: Native, generateName: Emulated, systemMetadata: Emulated}\n"},
-			"a.yaml:9: spec.backend.generateName: Invalid value: must not be 'Emulated' unless `envelope` is 'Kubernetes', because only its objects have metadata\n" +
-				"a.yaml:9: spec.backend.systemMetadata: Invalid value: must not be 'Emulated' unless `envelope` is 'Kubernetes', because only its objects have metadata\n" +
-				"a.yaml:9: spec.backend.versions: Invalid value: must not be 'Native' unless `envelope` is 'Kubernetes'\n"},
+			"a.yaml:9: spec.backend.versions: Invalid value: must not be 'Native' unless `envelope` is 'Kubernetes'\n" +
+				"a.yaml:9: spec.backend.generateName: Invalid value: must not be 'Emulated' unless `envelope` is 'Kubernetes', because only its objects have metadata\n" +
+				"a.yaml:9: spec.backend.systemMetadata: Invalid value: must not be 'Emulated' unless `envelope` is 'Kubernetes', because only its objects have metadata\n"},
 		{"a field of versions without the field", map[string]string{"a.yaml": orders + "  backend: {versions: Field}\n"},
 			"a.yaml:5: spec.fields: Required value: must name the `version` where `backend.versions` is 'Field'\n"},
 		{"scale paths", map[string]string{"a.yaml": orders + "  scale: {specReplicasPath: pieces, statusReplicasPath: '.a[0]'}\n"},

@@ -10,6 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // describedNames are the groups and resources that files describe.
@@ -86,8 +87,10 @@ func (n *describedNames) unmatchedGroup(f *findings, o *manifest.Object, at docu
 	if isWide {
 		return nil
 	}
-	return []Finding{{File: o.File, Line: o.Line(at.Path()), Field: at.Path(), Severity: Remark,
-		Message: fmt.Sprintf("matches nothing but paths below '/apis/%s/': no file has the group, and no upstream is an API server that may have it", group)}}
+	one := finding.Of(o, at.Path())
+	one.Severity = Remark
+	one.Message = fmt.Sprintf("matches nothing but paths below '/apis/%s/': no file has the group, and no upstream is an API server that may have it", group)
+	return []Finding{one}
 }
 
 // unmatchedResource finds a resource, or a subresource, that a group does not have.
@@ -142,7 +145,8 @@ func (n *describedNames) unmatchedVerbs(f *findings, o *manifest.Object, block d
 		if v.Is("*") || v.Is(resource.VerbOptions.String()) || slices.ContainsFunc(wanted, func(verb string) bool { return slices.Contains(m.verbs, verb) }) {
 			continue
 		}
-		one := Finding{File: o.File, Line: o.Line(v.Path()), Field: v.Path(), Severity: Warning, Message: m.lacks()}
+		one := finding.Of(o, v.Path())
+		one.Severity, one.Message = Warning, m.lacks()
 		if m.isOpenOnPlain {
 			onPlain = append(onPlain, one)
 		} else {

@@ -249,7 +249,7 @@ func TestInventory(t *testing.T) {
 // TestGatekeeperFindings: what is said about Gatekeeper's objects, with the line that is meant.
 func TestGatekeeperFindings(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
-		"unknown template": {constraintOf("Nothing", "x", "{}"), "a.yaml:3: kind: no ConstraintTemplate in the policy files defines the kind 'Nothing'"},
+		"unknown template": {constraintOf("Nothing", "x", "{}"), "a.yaml:3:1: kind: no ConstraintTemplate in the policy files defines the kind 'Nothing'"},
 		"parameters": {checkTemplate + constraintOf("Check", "c", "{parameters: {words: x}}"),
 			"spec.parameters.words: Invalid value: \"string\": must be of type array"},
 		"unknown parameter": {checkTemplate + constraintOf("Check", "c", "{parameters: {word: x}}"), "spec.parameters.word: Invalid value: must not be set: constraints of the kind 'Check' have no such field"},
@@ -257,9 +257,9 @@ func TestGatekeeperFindings(t *testing.T) {
 		"action":            {checkTemplate + constraintOf("Check", "c", "{enforcementAction: block}"), `spec.enforcementAction: Unsupported value: "block": supported values: "deny", "dryrun", "scoped", "warn"`},
 		"point":             {checkTemplate + constraintOf("Check", "c", "{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: here}]}]}"), "spec.scopedEnforcementActions[0].enforcementPoints[0].name: Unsupported value"},
 		"idle":              {checkTemplate + constraintOf("Check", "c", "{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: vap.k8s.io}]}]}"), "warning: no action is for the enforcement point validation.gatekeeper.sh, so that the constraint does nothing"},
-		"unused":            {checkTemplate, "a.yaml:7: spec.crd.spec.names.kind: warning: no constraint in the policy files is of the kind 'Check', so that the template does nothing"},
-		"name":              {strings.Replace(checkTemplate, "name: check", "name: other", 1), "a.yaml:3: metadata.name: Invalid value: \"other\": must be 'check', the kind of the constraints in lower case"},
-		"schema":            {strings.Replace(checkTemplate, "type: array", "type: list", 1), "a.yaml:12: spec.crd.spec.validation.openAPIV3Schema.properties[words].type: Unsupported value: \"list\""},
+		"unused":            {checkTemplate, "a.yaml:7:15: spec.crd.spec.names.kind: warning: no constraint in the policy files is of the kind 'Check', so that the template does nothing"},
+		"name":              {strings.Replace(checkTemplate, "name: check", "name: other", 1), "a.yaml:3:12: metadata.name: Invalid value: \"other\": must be 'check', the kind of the constraints in lower case"},
+		"schema":            {strings.Replace(checkTemplate, "type: array", "type: list", 1), "a.yaml:12:21: spec.crd.spec.validation.openAPIV3Schema.properties[words].type: Unsupported value: \"list\""},
 		"target":            {strings.Replace(checkTemplate, "target: admission.k8s.gatekeeper.sh", "target: x", 1), "spec.targets[0].target: Unsupported value"},
 		"no rule":           {strings.ReplaceAll(checkTemplate, "violation[", "deny["), "spec.targets[0].rego: Invalid value: invalid rego: invalid module: missing required rules: [violation]"},
 		"syntax":            {strings.Replace(checkTemplate, `"msg": msg}] { msg := said`, `"msg": msg}] { msg := := said`, 1), "a.yaml:20:40: spec.targets[0].rego: rego_parse_error"},
@@ -271,9 +271,9 @@ func TestGatekeeperFindings(t *testing.T) {
 		"expression":        {strings.Replace(celTemplate, "string(variables.most)", "variables.less", 1), "spec.targets[0].code[0].source.validations[0].messageExpression: Invalid value"},
 		"variable":          {strings.Replace(celTemplate, "? variables.params.most : 1", "? nothing : 1", 1), "spec.targets[0].code[0].source.variables[0].expression: Invalid value"},
 		"reserved":          {strings.Replace(celTemplate, "name: most", "name: params", 1), "spec.targets[0].code[0].source.variables[0].name: Invalid value: \"params\": must not be a name that Gatekeeper keeps for itself"},
-		"expansion":         {"apiVersion: expansion.gatekeeper.sh/v1beta1\nkind: ExpansionTemplate\nmetadata: {name: e}\n", "a.yaml:2: kind: must not be 'ExpansionTemplate': the gateway expands no objects that generate others: the pods of a workload are judged when they are created"},
-		"provider":          {"apiVersion: externaldata.gatekeeper.sh/v1beta1\nkind: Provider\nmetadata: {name: e}\n", "a.yaml:2: kind: must not be 'Provider': the gateway asks no providers of external data"},
-		"config":            {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: c}\n", "a.yaml:3: metadata.name: must be 'config', the only name that Gatekeeper reads, not 'c'"},
+		"expansion":         {"apiVersion: expansion.gatekeeper.sh/v1beta1\nkind: ExpansionTemplate\nmetadata: {name: e}\n", "a.yaml:2:1: kind: must not be 'ExpansionTemplate': the gateway expands no objects that generate others: the pods of a workload are judged when they are created"},
+		"provider":          {"apiVersion: externaldata.gatekeeper.sh/v1beta1\nkind: Provider\nmetadata: {name: e}\n", "a.yaml:2:1: kind: must not be 'Provider': the gateway asks no providers of external data"},
+		"config":            {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: c}\n", "a.yaml:3:12: metadata.name: must be 'config', the only name that Gatekeeper reads, not 'c'"},
 		"process":           {"apiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [web]}]}\n", "spec.match[0].processes[0]: must be '*', 'audit', 'mutation-webhook', 'sync', 'webhook', not 'web'"},
 		"sync": {strings.Replace(checkTemplate, "said(input.review.object)", "data.inventory.cluster.x", 1) + constraintOf("Check", "c", "{}") +
 			"---\napiVersion: syncset.gatekeeper.sh/v1alpha1\nkind: SyncSet\nmetadata: {name: s}\nspec: {gvks: [{group: shop.example.com, version: v1, kind: Order}]}\n",
@@ -283,7 +283,7 @@ func TestGatekeeperFindings(t *testing.T) {
 			"metadata.annotations[metadata.gatekeeper.sh/requires-sync-data]: warning: "},
 		"mutators": {"apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: a}\nspec: {applyTo: [{groups: [''], versions: [v1], kinds: [Pod]}], location: spec.a.b, parameters: {assign: {value: 1}}}\n" +
 			"---\napiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: b}\nspec: {applyTo: [{groups: [''], versions: [v1], kinds: [Pod]}], location: 'spec.a[name: x].b', parameters: {assign: {value: 1}}}\n",
-			"a.yaml:9: spec.location: must not take the fields of objects for others than these do: Assign 'a'"},
+			"a.yaml:9:65: spec.location: must not take the fields of objects for others than these do: Assign 'a'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -193,10 +193,10 @@ func TestFindings(t *testing.T) {
 		{"an APIResource whose names break rules", map[string]string{"a.yaml": strings.NewReplacer("version: v2", "version: V2\n  group: Shop_", "plural: orders", "plural: Orders, singular: Order, listKind: orderList", "kind: Order}", "kind: order}").Replace(orders)}, "" +
 			"a.yaml:6: spec.version: Invalid value: \"V2\": must be a DNS label that begins with a letter, such as 'v2'\n" +
 			"a.yaml:7: spec.group: Invalid value: \"Shop_\": must be a DNS subdomain, such as 'shop.example.com', or empty\n" +
-			"a.yaml:8: spec.names.kind: Invalid value: \"order\": must be letters and digits that begin with a capital letter, such as 'Order'\n" +
-			"a.yaml:8: spec.names.listKind: Invalid value: \"orderList\": must be letters and digits that begin with a capital letter, such as 'OrderList'\n" +
 			"a.yaml:8: spec.names.plural: Invalid value: \"Orders\": must be a DNS label that begins with a letter, such as 'orders'\n" +
-			"a.yaml:8: spec.names.singular: Invalid value: \"Order\": must be a DNS label that begins with a letter, such as 'order'\n"},
+			"a.yaml:8: spec.names.singular: Invalid value: \"Order\": must be a DNS label that begins with a letter, such as 'order'\n" +
+			"a.yaml:8: spec.names.listKind: Invalid value: \"orderList\": must be letters and digits that begin with a capital letter, such as 'OrderList'\n" +
+			"a.yaml:8: spec.names.kind: Invalid value: \"order\": must be letters and digits that begin with a capital letter, such as 'Order'\n"},
 		{"an APIResource with wrong paths", map[string]string{"a.yaml": strings.Replace(orders, "{collection: /v2/orders, item: '/v2/orders/{name}'}", "{collection: v2/orders, item: '/v2/orders/{id}'}", 1), "b.yaml": strings.NewReplacer("name: orders", "name: o2", "{collection: /v2/orders, item: '/v2/orders/{name}'}", "{collection: '/{namespace}/{namespace}/orders', item: '/v2/{name}/{name}'}").Replace(orders)}, "" +
 			"a.yaml:8: spec.paths.collection: Invalid value: \"v2/orders\": must be a path such as '/v2/orders' or '/v2/tenants/{namespace}/orders'\n" +
 			"a.yaml:8: spec.paths.item: Invalid value: must hold '{name}' beside a `collection`\n" +

@@ -83,7 +83,7 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 		c.At(o, Error, at, "%s", message)
 		return &documented{}
 	}
-	resources, operations, found := d.Resources()
+	_, operations, found := d.Resources(c.resource)
 	overlooked, notes := openapi.Overlooked(d)
 	for _, f := range append(found, overlooked...) {
 		severity := Warning
@@ -94,9 +94,6 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	}
 	for _, f := range notes {
 		c.At(o, Note, f.Path, "%s", f.Message)
-	}
-	for _, r := range resources {
-		c.resource(r)
 	}
 	for _, a := range d.Actions() {
 		c.action(a)

@@ -151,8 +151,8 @@ func (p *plans) in(o *manifest.Object, n document.Node, bySource map[string]*cel
 		if program := bySource[strings.TrimSpace(n.Str())]; program != nil {
 			path := n.Path()
 			native, reason := program.Plan()
-			file, line, at := o.Where(path)
-			p.list = append(p.list, Plan{File: file, Line: line, Field: at, Native: native, Reason: reason, Program: program, Kind: o.Kind, Name: o.Name})
+			at := o.Where(path)
+			p.list = append(p.list, Plan{File: at.File, Line: at.Line, Field: at.Path, Native: native, Reason: reason, Program: program, Kind: o.Kind, Name: o.Name})
 		}
 	}
 	for m := n.First(); m.Valid(); m = m.Next() {

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -245,8 +246,7 @@ func (a *rateLimits) share(l *loader, o *manifest.Object, s *RateLimitPolicySpec
 	if r.Mode == ratelimit.Warn && r.Sharing.WhenUnavailable == ratelimit.Deny {
 		l.At(o, Warning, "spec.whenStoreUnavailable", "has no effect while `spec.mode` is 'Warn': nobody is refused")
 	}
-	a.sharing = append(a.sharing, Finding{
-		File: o.File, Line: o.Line("spec.scope"), Field: "spec.scope",
-		Message: "must be 'Local': there is nothing to share it by, as the configuration has no section `redis`",
-	})
+	one := finding.Of(o, "spec.scope")
+	one.Message = "must be 'Local': there is nothing to share it by, as the configuration has no section `redis`"
+	a.sharing = append(a.sharing, one)
 }

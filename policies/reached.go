@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/constraints"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // A wideBlock is a match block that names no single resource: it matches all resources of some
@@ -69,8 +70,9 @@ func (n *describedNames) reached(objects iter.Seq[*manifest.Object], plain plain
 			continue
 		}
 		for _, w := range wideBlocks(o) {
-			found = append(found, Finding{File: o.File, Line: o.Line(w.path), Field: w.path, Severity: Remark,
-				Message: "reaches on a Plain upstream " + n.reachOf(&w)})
+			one := finding.Of(o, w.path)
+			one.Severity, one.Message = Remark, "reaches on a Plain upstream "+n.reachOf(&w)
+			found = append(found, one)
 		}
 	}
 	return found

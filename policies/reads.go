@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/policies/constraints"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // requestReads are the places in policy files that read what a gateway may not know of a request.
@@ -23,7 +24,7 @@ import (
 // an object that no file describes is what the client says.
 type requestReads struct{ users, kinds []Finding }
 
-func (r *requestReads) userAt(o *manifest.Object, path string) { r.addUser(placeIn(o, path)) }
+func (r *requestReads) userAt(o *manifest.Object, path string) { r.addUser(finding.Of(o, path)) }
 
 func (r *requestReads) addUser(f Finding) {
 	f.Message = "reads who asks, but the configuration has no `identity`, so that everybody is 'system:anonymous': " +
@@ -37,11 +38,6 @@ func (r *requestReads) addKind(f Finding) {
 		"by which it could ask which kinds there are: the kind of what no file describes is the one that the client names. " +
 		"Give the upstream a `kubeconfig`, a `tokenFile` or a `tls.certFile`"
 	r.kinds = appendOnce(r.kinds, f)
-}
-
-func placeIn(o *manifest.Object, path string) Finding {
-	file, line, at := o.Where(path)
-	return Finding{File: file, Line: line, Field: at}
 }
 
 func appendOnce(all []Finding, f Finding) []Finding {
@@ -72,7 +68,7 @@ func each(o *manifest.Object, programs []*cel.Program, reads func(*cel.Program) 
 	var in func(document.Node)
 	in = func(n document.Node) {
 		if n.Kind() == document.String && sources[strings.TrimSpace(n.Str())] {
-			add(placeIn(o, n.Path()))
+			add(finding.Of(o, n.Path()))
 			found = true
 		}
 		for m := n.First(); m.Valid(); m = m.Next() {
@@ -81,7 +77,7 @@ func each(o *manifest.Object, programs []*cel.Program, reads func(*cel.Program) 
 	}
 	in(o.Document().Root())
 	if !found { // the text of the expression is not the file's own
-		add(placeIn(o, "spec"))
+		add(finding.Of(o, "spec"))
 	}
 }
 
@@ -99,7 +95,7 @@ func (r *requestReads) gatekeepers(objects iter.Seq[*manifest.Object]) {
 				}
 			}
 			if found && n.Kind() == document.Array && n.Len() > 0 {
-				r.addKind(placeIn(o, strings.Join(path, ".")))
+				r.addKind(finding.Of(o, strings.Join(path, ".")))
 				break
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // Route leads requests to an upstream: those for a named host before those for any, then the
@@ -69,7 +70,7 @@ func servedIn(resources []loadedResource) []servedResource {
 		if r.at.from.Kind == "APIResource" {
 			form, paths = "spec.envelope", "spec.paths"
 		}
-		at := func(path string) Finding { return placeIn(r.at.from, path) }
+		at := func(path string) Finding { return finding.Of(r.at.from, path) }
 		served = append(served, servedResource{r.Resource, at(form), at(paths)})
 	}
 	return served

@@ -21,7 +21,7 @@ type upstreamUse struct {
 // useUpstream notes that a file names an upstream.
 func (l *loader) useUpstream(o *manifest.Object, path, name string) {
 	if name != "" {
-		l.upstreams = append(l.upstreams, upstreamUse{name, placeIn(o, path)})
+		l.upstreams = append(l.upstreams, upstreamUse{name, finding.Of(o, path)})
 	}
 }
 
@@ -54,11 +54,11 @@ func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(membe
 	}
 	use := scopeUse{s, map[string]Finding{}}
 	for _, member := range scopeMembers {
-		use.at[member] = placeIn(o, place(member))
+		use.at[member] = finding.Of(o, place(member))
 	}
 	for i := range s.Hosts {
 		member := hostAt(i)
-		use.at[member] = placeIn(o, place(member))
+		use.at[member] = finding.Of(o, place(member))
 	}
 	l.scopes = append(l.scopes, use)
 }

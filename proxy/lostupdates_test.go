@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -205,8 +207,11 @@ func newRedisLocks(t *testing.T, address string) redisLocks {
 
 func (r redisLocks) Lock(object string, wait time.Duration) (storage.SharedLock, error) {
 	l, err := r.Store.Lock(object, wait)
-	if err != nil {
+	switch {
+	case errors.Is(err, shared.ErrLocked):
 		return nil, err
+	case err != nil:
+		return nil, &storage.LocksAwayError{Err: err}
 	}
 	return l, nil
 }
@@ -218,50 +223,71 @@ func (lostLock) Lock(string, time.Duration) (storage.SharedLock, error) { return
 func (lostLock) IsValid() bool                                          { return false }
 func (lostLock) Release()                                               {}
 
-// TestNoLockNoWrite: without the lock that gateways share nothing is written that depends on what was read, and
-// nothing after the lock was lost. A write that depends on nothing needs no lock if the backend compares preconditions.
-func TestNoLockNoWrite(t *testing.T) {
+// takenLock is the lock of an object that another gateway has for longer than any write waits.
+type takenLock struct{ lostLock }
+
+func (takenLock) Lock(string, time.Duration) (storage.SharedLock, error) {
+	return nil, shared.ErrLocked
+}
+
+// TestWritesWithoutSharedLocks: without the lock that gateways share, a write is refused that depends on what is stored. One that
+// takes the lock for others alone is carried out if nothing is known of other gateways, unless the file asks for the comparison.
+// Where the backend compares preconditions, writes that read nothing take no lock.
+func TestWritesWithoutSharedLocks(t *testing.T) {
 	server := redistest.Start(t)
 	away := newRedisLocks(t, server.Address)
 	server.Kill()
+	const (
+		cannot = "503 the lock in Redis cannot be taken"
+		taken  = "503 another gateway is writing the object"
+		lost   = "503 the lock of its object was lost"
+	)
+	methods := [...]string{"PUT", "PATCH", "DELETE"}
+	all := func(answer string) [3]string { return [...]string{answer, answer, answer} }
 	for name, tt := range map[string]struct {
-		locker storage.Locker
-		want   string
+		locker       storage.Locker
+		mode         string
+		plain, named [len(methods)]string // the answers to writes that name no version, and to those that do
 	}{
-		"Redis is away": {away, "the lock in Redis cannot be taken"}, "the lock is lost": {lostLock{}, "the lock of its object was lost"},
+		"away, Auto":     {away, "Auto", [...]string{"200", cannot, "204"}, all(cannot)},
+		"away, Gateway":  {away, "Gateway", all(cannot), all(cannot)},
+		"away, Backend":  {away, "Backend", [...]string{"200", cannot, "204"}, [...]string{"200", cannot, "204"}},
+		"taken, Auto":    {takenLock{}, "Auto", all(taken), all(taken)},
+		"taken, Gateway": {takenLock{}, "Gateway", all(taken), all(taken)},
+		"taken, Backend": {takenLock{}, "Backend", [...]string{"200", taken, "204"}, [...]string{"200", taken, "204"}},
+		"lost, Auto":     {lostLock{}, "Auto", all(lost), all(lost)},
+		"lost, Gateway":  {lostLock{}, "Gateway", all(lost), all(lost)},
+		"lost, Backend":  {lostLock{}, "Backend", [...]string{"200", lost, "204"}, [...]string{"200", lost, "204"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &storeOf{tag: fastifyTag}
-			store.put([]byte(`{"id":"n1"}`))
-			backend := httptest.NewServer(store)
-			defer backend.Close()
-			file := "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: notes}\nspec:\n  version: v1\n" +
-				"  names: {plural: notes, kind: Note}\n  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}\n  fields: {name: id}\n  preconditions: Backend\n"
-			dir := policiestest.Write(t, file)
-			g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), nil)
+			const stored = `{"id":"n1"}`
+			s := &rfcStore{tag: noTag}
+			g, address := preconditioned(t, s, "preconditions: "+tt.mode)
 			g.locks.Share(tt.locker)
-			address := startGateway(t, g)
-			for _, tt := range []struct{ method, want string }{{http.MethodPatch, tt.want}, {http.MethodPut, `{"id":"n1","a":1}`}} {
-				method, code, later := tt.method, http.StatusServiceUnavailable, "1"
-				if method == http.MethodPut {
-					code, later = http.StatusOK, ""
-				}
-				r, err := http.NewRequest(method, "http://"+address+"/v1/notes/n1", strings.NewReader(`{"id":"n1","a":1}`))
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.Header.Set("Content-Type", "application/json")
-				answer, err := http.DefaultClient.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				body, _ := io.ReadAll(answer.Body)
-				_ = answer.Body.Close()
-				if answer.StatusCode != code || answer.Header.Get("Retry-After") != later || !strings.Contains(string(body), tt.want) {
-					t.Errorf("%s is answered %d %s", method, answer.StatusCode, body)
-				}
-				if got := store.stored(); method == http.MethodPatch && got != `{"id":"n1"}` {
-					t.Errorf("%s is stored", got)
+			for i, method := range methods {
+				body := [...]string{`{"id":"n1","a":1}`, `{"a":1}`, ""}[i]
+				for line, want := range map[string]string{
+					"": tt.plain[i], "If-Match: *E*": tt.named[i], "If-Match: *": tt.named[i], `If-None-Match: "other"`: tt.named[i],
+				} {
+					s.mu.Lock()
+					s.objects["/v1/notes/n1"] = []byte(stored)
+					s.mu.Unlock()
+					var lines []string
+					if line != "" {
+						read, _ := noteAt(t, address, "GET", "n1", "")
+						lines = []string{strings.ReplaceAll(line, "*E*", cmp.Or(read.Header.Get("ETag"), "*"))}
+					}
+					answer, text := noteAt(t, address, method, "n1", body, lines...)
+					code, words, _ := strings.Cut(want, " ")
+					isRefused := code == "503"
+					if fmt.Sprint(answer.StatusCode) != code || !strings.Contains(text, words) || isRefused != (answer.Header.Get("Retry-After") == "1") {
+						t.Errorf("%s %s: answered %d %v %s, want %s", method, line, answer.StatusCode, answer.Header, text, want)
+					}
+					s.mu.Lock()
+					if now := string(s.objects["/v1/notes/n1"]); isRefused != (now == stored) {
+						t.Errorf("%s %s: %s is stored", method, line, now)
+					}
+					s.mu.Unlock()
 				}
 			}
 		})

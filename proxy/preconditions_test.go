@@ -373,57 +373,71 @@ func TestLargeReads(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedIsStored: 32 writers read a number and store the next one, each in the version that it has read, through two
-// gateways that share locks, before APIs that compare nothing. What was acknowledged is stored.
+// TestAcknowledgedIsStored: what was acknowledged is stored, before APIs that compare nothing. The writers spell the object in
+// one way, or in several that the API reads alike.
 func TestAcknowledgedIsStored(t *testing.T) {
-	const writers, rounds = 32, 3
 	for kind, tag := range map[string]func([]byte) string{"no ETags": noTag, "weak ETags": expressTag, "strong ETags": fastifyTag} {
 		for _, mode := range []string{"Auto", "Gateway"} {
 			t.Run(kind+", "+mode, func(t *testing.T) {
 				t.Parallel()
-				s := &rfcStore{tag: tag, objects: map[string][]byte{"/v1/notes/n1": []byte(`{"id":"n1","n":0}`)}}
-				backend := httptest.NewServer(s)
-				defer backend.Close()
-				redis := redistest.Start(t)
-				dir := policiestest.Write(t, notedAs("preconditions: "+mode))
-				var addresses []string
-				for range 2 {
-					g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), nil)
-					g.locks.Share(newRedisLocks(t, redis.Address))
-					addresses = append(addresses, startGateway(t, g))
-				}
-				var acknowledged atomic.Int64
-				var all sync.WaitGroup
-				for i := range writers {
-					all.Go(func() {
-						method := []string{"PUT", "PATCH"}[i/2%2]
-						for done := 0; done < rounds; {
-							answer, text := noteAt(t, addresses[i%2], "GET", "n1", "")
-							var note struct{ N int }
-							if err := json.Unmarshal([]byte(text), &note); err != nil {
-								t.Error(err)
-								return
-							}
-							body := fmt.Sprintf(`{"id":"n1","n":%d}`, note.N+1)
-							answer, text = noteAt(t, addresses[(i+done)%2], method, "n1", body, "If-Match: "+answer.Header.Get("ETag"))
-							switch {
-							case answer.StatusCode == http.StatusOK:
-								acknowledged.Add(1)
-								done++
-							case answer.StatusCode != http.StatusPreconditionFailed && answer.StatusCode != http.StatusServiceUnavailable:
-								t.Errorf("answered %d %s", answer.StatusCode, text)
-								return
-							}
-						}
-					})
-				}
-				all.Wait()
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				if want := fmt.Sprintf(`{"id":"n1","n":%d}`, acknowledged.Load()); string(s.objects["/v1/notes/n1"]) != want || acknowledged.Load() != writers*rounds {
-					t.Errorf("%s is stored, want %s", s.objects["/v1/notes/n1"], want)
-				}
+				countTogether(t, &rfcStore{tag: tag}, "preconditions: "+mode, "n1", "n1")
 			})
 		}
+	}
+	for name, spelled := range map[string][]string{
+		"n@1": {"n@1", "n%401"}, "né": {"n%C3%A9", "n%c3%a9"}, "n/1": {"n%2F1", "n%2f1", "%6E%2F1", "n%2F%31"}, "n%": {"n%25", "%6e%25"},
+	} {
+		t.Run("spelled "+strings.Join(spelled, " "), func(t *testing.T) {
+			t.Parallel()
+			countTogether(t, &rfcStore{tag: noTag}, "encodedSlash: Allow", name, spelled...)
+		})
+	}
+}
+
+// countTogether lets 32 writers read a number and store the next one, each in the version that it has read, through two gateways
+// that share locks.
+func countTogether(t *testing.T, s *rfcStore, line, name string, spelled ...string) {
+	const writers, rounds = 32, 3
+	object := func(n int64) string { return fmt.Sprintf(`{"id":%q,"n":%d}`, name, n) }
+	s.objects = map[string][]byte{"/v1/notes/" + name: []byte(object(0))}
+	backend := httptest.NewServer(s)
+	defer backend.Close()
+	redis := redistest.Start(t)
+	dir := policiestest.Write(t, notedAs(line))
+	var addresses []string
+	for range 2 {
+		g := gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), nil)
+		g.locks.Share(newRedisLocks(t, redis.Address))
+		addresses = append(addresses, startGateway(t, g))
+	}
+	var acknowledged atomic.Int64
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			method, as := []string{"PUT", "PATCH"}[i/2%2], spelled[i/4%len(spelled)]
+			for done := 0; done < rounds; {
+				answer, text := noteAt(t, addresses[i%2], "GET", as, "")
+				var note struct{ N int64 }
+				if err := json.Unmarshal([]byte(text), &note); err != nil {
+					t.Error(err)
+					return
+				}
+				answer, text = noteAt(t, addresses[(i+done)%2], method, as, object(note.N+1), "If-Match: "+answer.Header.Get("ETag"))
+				switch {
+				case answer.StatusCode == http.StatusOK:
+					acknowledged.Add(1)
+					done++
+				case answer.StatusCode != http.StatusPreconditionFailed && answer.StatusCode != http.StatusServiceUnavailable:
+					t.Errorf("answered %d %s", answer.StatusCode, text)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if want := object(acknowledged.Load()); string(s.objects["/v1/notes/"+name]) != want || acknowledged.Load() != writers*rounds {
+		t.Errorf("%s is stored, want %s", s.objects["/v1/notes/"+name], want)
 	}
 }

@@ -33,20 +33,19 @@ func (set Compiler) Review(p *admissionv1.ValidatingAdmissionPolicy, kinds typec
 // Wording returns which messages of a policy are not worded as the API
 // conventions ask (VAL-4). Of a message expression its literals are looked at.
 func Wording(p *admissionv1.ValidatingAdmissionPolicy) (warnings []typecheck.Warning) {
-	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
-		if advice := reword.Advice(message, names); advice != "" {
+	advise := func(path *field.Path, message string) {
+		if advice := reword.Advice(message); advice != "" {
 			warnings = append(warnings, typecheck.Warning{Field: path.String(), Text: advice})
 		}
 	}
 	for i, v := range p.Spec.Validations {
 		path := field.NewPath("spec", "validations").Index(i)
 		if message := strings.TrimSpace(v.Message); message != "" {
-			advise(path.Child("message"), message, func() (literals, fields []string) { return cel.Names(v.Expression) })
+			advise(path.Child("message"), message)
 		}
 		if strings.TrimSpace(v.MessageExpression) != "" {
-			parts, _ := cel.Names(v.MessageExpression)
-			for _, part := range parts {
-				advise(path.Child("messageExpression"), part, nil)
+			for _, part := range cel.Literals(v.MessageExpression) {
+				advise(path.Child("messageExpression"), part)
 			}
 		}
 	}

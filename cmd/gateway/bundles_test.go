@@ -233,7 +233,7 @@ func TestCheckBundles(t *testing.T) {
 		t.Errorf("without a configuration: %+v", got)
 	}
 	for _, c := range []struct{ name, lines, module, want string }{
-		{"no bundle", "", good, tickets + ":15: spec.bundle: must be the name of a bundle of the configuration: it has none\n"},
+		{"no bundle", "", good, tickets + ":15:3: spec.bundle: must be the name of a bundle of the configuration: it has none\n"},
 		{"another", "bundles: [{name: other, url: 'http://127.0.0.1:1/'}]\n", good, "must be the name of a bundle of the configuration: 'other'\n"},
 		{"of a server", "bundles: [{name: team, url: 'http://127.0.0.1:1/'}]\n", good, ""},
 		{"of a file", "bundles: [{name: team, file: team.tar.gz}]\n", good, ""},

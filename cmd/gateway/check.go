@@ -30,7 +30,7 @@ func newCheck() *cobra.Command {
 		Long: `Load policy files and directories exactly as 'gateway serve' would, compile everything in them, and print each
 finding on a line of its own:
 
-  file:line: field.path: message
+  file:line:column: field.path: message
 
 What is wrong with an expression is printed with its column, its line and a caret. Errors come first. Findings marked
 'warning' do not keep the gateway from starting; --strict makes them count like errors. Those about the wording of

@@ -35,11 +35,16 @@ It asks what the policies are for and whether they shall refuse anything yet; th
 With --from it writes what an OpenAPI document needs beside it, into the folder: a limit, and a test of requests that are
 admitted and refused, each of which was played before. A document that is not in the folder is copied there. One that is
 fetched by its URL, or that --vendor says is not the team's own, stays as it is: an overlay leaves its defaults to the
-API, and a second one has it observed before it is enforced.`,
+API, and a second one has it observed before it is enforced.
+
+The file may also be an HTTP archive (.har), which browsers, proxies and test tools write. An OpenAPI document is made
+of the calls of the API in it that succeeded. It too is observed before it is enforced, and its test sends recorded
+requests.`,
 		Example: `  gateway init
   gateway init --backend Kubernetes --enforce Warn team-policies
   gateway init --from openapi.yaml policies
-  gateway init --from https://api.example.com/openapi.json policies`,
+  gateway init --from https://api.example.com/openapi.json policies
+  gateway init --from recorded.har policies`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError("name at most one folder")
@@ -62,7 +67,7 @@ API, and a second one has it observed before it is enforced.`,
 	}
 	cmd.Flags().StringVar(&flags.backend, "backend", "", "write policies for a backend of the `DIALECT` Kubernetes, or Plain for an ordinary API")
 	cmd.Flags().StringVar(&flags.enforce, "enforce", "", "let the policies `ACTION`: Warn, or Deny")
-	cmd.Flags().StringVar(&flags.from, "from", "", "write policies for the OpenAPI document in the `FILE`, or at the URL")
+	cmd.Flags().StringVar(&flags.from, "from", "", "write policies for the OpenAPI document or the HTTP archive in the `FILE`, or the document at the URL")
 	cmd.Flags().BoolVar(&flags.isVendors, "vendor", false, "the document of --from is not the team's own; that of a URL never is")
 	return cmd
 }

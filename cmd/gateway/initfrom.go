@@ -33,6 +33,9 @@ func (f *initFlags) writeFrom(cmd *cobra.Command, dir string) error {
 	if f.backend != "" || f.enforce != "" {
 		return usageError("--from may not be set together with --backend or --enforce")
 	}
+	if isArchive(f.from) {
+		return f.writeFromArchive(cmd, dir)
+	}
 	d, copied, err := f.document(dir)
 	if err != nil {
 		return &failure{exitUsage, fmt.Errorf("--from: %w", err)}
@@ -52,11 +55,57 @@ func (f *initFlags) writeFrom(cmd *cobra.Command, dir string) error {
 	}
 	files := maps.Clone(made.Files)
 	maps.Copy(files, copied)
+	return f.writeMade(cmd, dir, made, files)
+}
+
+// isArchive reports whether a name is that of an HTTP archive.
+func isArchive(name string) bool { return strings.EqualFold(filepath.Ext(name), ".har") }
+
+// writeFromArchive writes policies for an API whose requests were recorded.
+func (f *initFlags) writeFromArchive(cmd *cobra.Command, dir string) error {
+	if f.isVendors {
+		return usageError("--vendor: an HTTP archive is no document: what is made of it is observed first anyway")
+	}
+	if _, isURL := addressOf(f.from); isURL {
+		return usageError("--from: an HTTP archive must be a file, not '%s'", f.from)
+	}
+	data, err := readArchive(f.from)
+	if err != nil {
+		return &failure{exitUsage, fmt.Errorf("--from: %w", err)}
+	}
+	made, err := scaffold.ForArchive(f.from, dir, data)
+	if err != nil {
+		return &failure{exitUsage, fmt.Errorf("--from: '%s' %w", f.from, err)}
+	}
+	return f.writeMade(cmd, dir, made, made.Files)
+}
+
+// readArchive reads an HTTP archive, which may be larger than a document.
+func readArchive(name string) (data []byte, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if data, err = io.ReadAll(io.LimitReader(file, scaffold.MaxArchive+1)); err != nil {
+		return nil, err
+	}
+	if len(data) > scaffold.MaxArchive {
+		return nil, fmt.Errorf("'%s' is an archive of more than %d bytes: record less at a time", name, scaffold.MaxArchive)
+	}
+	return data, nil
+}
+
+// writeMade writes policy files, and says what was written and what comes next.
+func (f *initFlags) writeMade(cmd *cobra.Command, dir string, made *scaffold.Policies, files map[string][]byte) error {
 	if err := writeAll(dir, files); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		cmd.Println(filepath.Join(dir, name))
+	}
+	for _, remark := range made.Remarks {
+		cmd.Println(remark)
 	}
 	cmd.Printf("%s written, %s among them.\n\n  gateway check %s\n", count(len(files), "file"), count(made.Cases, "test case"), dir)
 	if made.Cases > 0 {

@@ -131,8 +131,8 @@ func TestCheck(t *testing.T) {
 	}{
 		{[]string{good}, result{0, "", ""}},
 		{[]string{"../../policies/library", "../../deploy/kustomize/ingress/policies.yaml"}, result{0, inDocuments, ""}},
-		{[]string{bad}, result{1, bad + ":5: spec.headerName: Required value: must be set when `key` is 'Header'\n", "gateway check: 1 error, 0 warnings\n"}},
-		{[]string{good, bad}, result{1, bad + ":4: metadata.name: must be unique; RateLimitPolicy 'per-client' is in " + good + ":4 already\n", "gateway check: 1 error, 0 warnings\n"}},
+		{[]string{bad}, result{1, bad + ":5:1: spec.headerName: Required value: must be set when `key` is 'Header'\n", "gateway check: 1 error, 0 warnings\n"}},
+		{[]string{good, bad}, result{1, bad + ":4:3: metadata.name: must be unique; RateLimitPolicy 'per-client' is in " + good + ":4 already\n", "gateway check: 1 error, 0 warnings\n"}},
 	} {
 		got := run(append([]string{"check"}, c.paths...)...)
 		if got != c.want {

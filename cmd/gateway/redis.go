@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -49,8 +50,11 @@ type redisLocks struct{ store *shared.Store }
 // Lock implements storage.Locker.
 func (r redisLocks) Lock(object string, wait time.Duration) (storage.SharedLock, error) {
 	l, err := r.store.Lock(object, wait)
-	if err != nil {
+	switch {
+	case errors.Is(err, shared.ErrLocked):
 		return nil, err
+	case err != nil:
+		return nil, &storage.LocksAwayError{Err: err}
 	}
 	return l, nil
 }

@@ -96,7 +96,8 @@ type checker struct {
 }
 
 func (c *checker) at(n document.Node, path, format string, args ...any) *Error {
-	return &Error{File: c.object.File, Line: c.object.lineOf(n), Path: path, Msg: fmt.Sprintf(format, args...)}
+	at := c.object.position(n)
+	return &Error{File: c.object.File, Line: at.line, Column: at.column, Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
 func (c *checker) fail(n document.Node, path, format string, args ...any) {

@@ -133,7 +133,7 @@ func TestDecodeWarnsOfUnknownFields(t *testing.T) {
 	}
 	var got sample
 	errs = Decoder{WarnUnknown: true}.Decode(objects[0], &got)
-	want := []*Error{{File: "a.yaml", Line: 3, Path: "items[0].vlaue", Msg: "unknown field; did you mean `value`?", Warning: true}}
+	want := []*Error{{File: "a.yaml", Line: 3, Column: 20, Path: "items[0].vlaue", Msg: "unknown field; did you mean `value`?", Warning: true}}
 	if !reflect.DeepEqual(errs, want) || len(got.Items) != 1 || got.Items[0].Value != "a" {
 		t.Errorf("got %v, %+v", errs, got)
 	}

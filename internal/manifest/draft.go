@@ -7,7 +7,7 @@ import (
 )
 
 // A Draft is a value of an object that is being changed. Its parts may come from several files, and
-// each of them keeps the line that it has there. The objects themselves do not change.
+// each of them keeps the place that it has there. The objects themselves do not change.
 type Draft struct {
 	from *Object
 	node document.Node // in from, as it was read; only its place counts once the value was changed
@@ -129,7 +129,7 @@ const FilesKey = "x-admission-gateway-files"
 // Assemble returns the object that a draft of it has become.
 func (o *Object) Assemble(d *Draft) (*Object, error) {
 	t := &text{}
-	t.mark(o.places.line(0))
+	t.mark(o.position(o.document.Root()))
 	t.enter(o.File)
 	t.draft(d)
 	if len(t.json) > maxExpandedBytes {
@@ -144,7 +144,7 @@ func (o *Object) Assemble(d *Draft) (*Object, error) {
 	return &made, nil
 }
 
-// draft appends a value, the line of which is marked already.
+// draft appends a value, the position of which is marked already.
 func (t *text) draft(d *Draft) {
 	switch {
 	case d.literal != nil:
@@ -162,7 +162,7 @@ func (t *text) draft(d *Draft) {
 			if i > 0 {
 				t.json = append(t.json, ',')
 			}
-			t.mark(part.from.lineOf(part.node))
+			t.mark(part.from.position(part.node))
 			t.enter(part.from.File)
 			if open == '{' {
 				t.json = append(document.AppendString(t.json, part.key), ':')

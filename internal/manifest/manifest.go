@@ -22,6 +22,8 @@ type Error struct {
 	File string
 	// Line counts from 1; 0 means the file as a whole.
 	Line int
+	// Column counts the characters of the line from 1; 0 means the line as a whole.
+	Column int
 	// Path is the path of the value within its object, empty for the object itself.
 	Path string
 	// Msg is a sentence without a final full stop.
@@ -71,16 +73,16 @@ func ReadWithin(name string, data []byte, memory document.Memory) ([]*Object, []
 // read reads a file.
 func (r *reader) read(name string, data []byte) {
 	if len(data) > MaxBytes {
-		r.fail(0, "", "must be at most %d bytes", MaxBytes)
+		r.fail(position{}, "", "must be at most %d bytes", MaxBytes)
 		return
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if line, ok := invalidUTF8(data); !ok {
-		r.fail(line, "", "must be valid UTF-8")
+		r.fail(position{line: line}, "", "must be valid UTF-8")
 		return
 	}
 	if weight := Weight(data); !r.held.reach(weight) {
-		r.fail(0, "", "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weight)
+		r.fail(position{}, "", "takes more memory to read, about %d bytes, than is left of `limits.bodiesInFlightBytes`: split it, or give the gateway more memory", weight)
 		return
 	}
 	defer r.held.settle()
@@ -118,7 +120,7 @@ func invalidUTF8(data []byte) (line int, ok bool) {
 func ReadFragment(name string, data []byte, memory document.Memory) (*Object, []*Error) {
 	r := &reader{file: name, held: held{memory: memory}, isFragment: true}
 	if r.read(name, data); r.failed == 0 && len(r.objects) != 1 {
-		r.fail(0, "", "must hold one document, since another file refers to it")
+		r.fail(position{}, "", "must hold one document, since another file refers to it")
 	}
 	if r.failed > 0 {
 		return nil, r.errs
@@ -137,13 +139,13 @@ type reader struct {
 	held       held
 }
 
-func (r *reader) fail(line int, path, format string, args ...any) {
+func (r *reader) fail(at position, path, format string, args ...any) {
 	r.failed++
-	r.errs = append(r.errs, &Error{File: r.file, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)})
+	r.errs = append(r.errs, &Error{File: r.file, Line: at.line, Column: at.column, Path: path, Msg: fmt.Sprintf(format, args...)})
 }
 
-func (r *reader) warn(line int, path, format string, args ...any) {
-	r.errs = append(r.errs, &Error{File: r.file, Line: line, Path: path, Msg: fmt.Sprintf(format, args...), Warning: true})
+func (r *reader) warn(at position, path, format string, args ...any) {
+	r.errs = append(r.errs, &Error{File: r.file, Line: at.line, Column: at.column, Path: path, Msg: fmt.Sprintf(format, args...), Warning: true})
 }
 
 // notReadable is the message about what is too odd for the strict reader of JSON, such as an exponent of ten digits.
@@ -159,16 +161,17 @@ func (r *reader) add(t *text, failed bool) {
 	if failed {
 		return
 	}
+	t.fit()
 	if r.isFragment && len(t.json) > 0 && (t.json[0] == '{' || t.json[0] == '[') {
 		r.addFragment(t)
 		return
 	}
 	if len(t.json) == 0 || t.json[0] != '{' {
-		r.fail(t.line(0), "", "must be an object with `apiVersion` and `kind`")
+		r.fail(t.position(0), "", "must be an object with `apiVersion` and `kind`")
 		return
 	}
 	if r.expanded += len(t.json); r.expanded > maxExpandedBytes {
-		r.fail(t.line(0), "", "must mean at most %d bytes of JSON in all, its aliases replaced", maxExpandedBytes)
+		r.fail(t.position(0), "", "must mean at most %d bytes of JSON in all, its aliases replaced", maxExpandedBytes)
 		return
 	}
 	r.addObject(t, "", 0)
@@ -179,9 +182,9 @@ func (r *reader) addFragment(t *text) {
 	d, err := document.Parse(t.json, limitsOf(t.json))
 	switch {
 	case err != nil:
-		r.fail(t.line(0), "", notReadable, err)
+		r.fail(t.position(0), "", notReadable, err)
 	case !r.held.keep(objectWeight(t.json)):
-		r.fail(t.line(0), "", "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
+		r.fail(t.position(0), "", "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
 	default:
 		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, document: d, places: &t.places})
 	}
@@ -189,12 +192,12 @@ func (r *reader) addFragment(t *text) {
 
 func (r *reader) addObject(t *text, path string, depth int) {
 	if !r.held.keep(objectWeight(t.json)) {
-		r.fail(t.line(0), path, "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
+		r.fail(t.position(0), path, "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
 		return
 	}
 	d, err := document.Parse(t.json, limitsOf(t.json))
 	if err != nil {
-		r.fail(t.line(0), path, notReadable, err)
+		r.fail(t.position(0), path, notReadable, err)
 		return
 	}
 	o := &Object{File: r.file, JSON: t.json, document: d, places: &t.places}
@@ -214,7 +217,7 @@ func (r *reader) addObject(t *text, path string, depth int) {
 	}
 	if items, kind, ok := listItems(root, o); ok {
 		if depth > 0 {
-			r.fail(t.line(0), path, "must not be a list inside a list")
+			r.fail(t.position(0), path, "must not be a list inside a list")
 			return
 		}
 		r.addItems(t, items, o.APIVersion, kind)
@@ -235,7 +238,7 @@ func (r *reader) addItems(t *text, items document.Node, apiVersion, kind string)
 		i++
 		start, _ := item.Offset()
 		if item.Kind() != document.Object {
-			r.fail(t.line(start), path, "must be an object with `apiVersion` and `kind`")
+			r.fail(t.position(start), path, "must be an object with `apiVersion` and `kind`")
 			continue
 		}
 		one := t.part(start, start+len(item.Raw()))
@@ -255,11 +258,11 @@ func (r *reader) requiredString(o *Object, path, key string) string {
 	m, ok := o.document.Root().Get(key)
 	switch {
 	case !ok:
-		r.fail(o.places.line(0), at, "Required value")
+		r.fail(o.position(o.document.Root()), at, "Required value")
 	case m.Kind() != document.String:
-		r.fail(o.lineOf(m), at, "must be a string")
+		r.fail(o.position(m), at, "must be a string")
 	case m.Is(""):
-		r.fail(o.lineOf(m), at, "may not be empty")
+		r.fail(o.position(m), at, "may not be empty")
 	default:
 		return m.Str()
 	}

@@ -50,7 +50,7 @@ func (k *keys) add(key string, line int) {
 // merged is a member that a '<<' brings, with its value at from.json[start:end].
 type merged struct {
 	key        string
-	line       int
+	at         position
 	from       *text
 	start, end int
 }
@@ -59,7 +59,7 @@ func isMerge(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "
 
 // mergeConflicts refuses a '<<' after a member that it would bring too: some readers let the merge win there, others
 // the member.
-func (t *translator) mergeConflicts(brought []merged, set *keys, line int, path string) bool {
+func (t *translator) mergeConflicts(brought []merged, set *keys, at position, path string) bool {
 	if len(set.list) == 0 {
 		return true
 	}
@@ -69,7 +69,7 @@ func (t *translator) mergeConflicts(brought []merged, set *keys, line int, path 
 	}
 	for _, l := range set.list {
 		if bring[l.key] {
-			t.fail(line, path, "must have the merge key '<<' before `%s`, which it would bring too", l.key)
+			t.fail(at, path, "must have the merge key '<<' before `%s`, which it would bring too", l.key)
 			return false
 		}
 	}
@@ -81,7 +81,7 @@ func (t *translator) mergeConflicts(brought []merged, set *keys, line int, path 
 func (t *translator) merge(n *yaml.Node, path string, depth int) ([]merged, bool) {
 	out, size := t.text, t.size
 	t.text, t.size = &text{bare: out.bare}, 0
-	t.mark(n.Line)
+	t.mark(positionOf(n))
 	ok := t.value(n, path, depth)
 	from, isWhole := t.text, t.size == len(t.json)
 	t.text, t.size = out, size
@@ -98,7 +98,7 @@ func (t *translator) merge(n *yaml.Node, path string, depth int) ([]merged, bool
 			is = is.Alias
 		}
 		if is.Kind != yaml.MappingNode {
-			t.fail(source.Line, path, "must merge a mapping or a list of mappings with '<<'")
+			t.fail(positionOf(source), path, "must merge a mapping or a list of mappings with '<<'")
 			return nil, false
 		}
 	}
@@ -107,7 +107,7 @@ func (t *translator) merge(n *yaml.Node, path string, depth int) ([]merged, bool
 	}
 	d, err := document.Parse(from.json, limitsOf(from.json)) // never released: its keys are kept
 	if err != nil {
-		t.fail(n.Line, path, notReadable, err)
+		t.fail(positionOf(n), path, notReadable, err)
 		return nil, false
 	}
 	var brought []merged
@@ -119,10 +119,10 @@ func (t *translator) merge(n *yaml.Node, path string, depth int) ([]merged, bool
 				continue
 			}
 			offset, _ := m.Offset()
-			line := from.line(offset)
-			seen.add(key, line)
+			at := from.position(offset)
+			seen.add(key, at.line)
 			start := offset + len(document.AppendString(nil, key)) + len(":")
-			brought = append(brought, merged{key, line, from, start, start + len(m.Raw())})
+			brought = append(brought, merged{key, at, from, start, start + len(m.Raw())})
 		}
 	}
 	if root := d.Root(); root.Kind() == document.Object {

@@ -58,7 +58,7 @@ func (r *reader) addOpenAPI(o *Object) {
 	}
 	o.OpenAPI, o.Kind, o.APIVersion = true, "OpenAPI", textOf(version)
 	if o.APIVersion == "" {
-		r.fail(o.lineOf(version), version.Key(), "must be the version of the specification that the document follows, such as '3.0.3'")
+		r.fail(o.position(version), version.Key(), "must be the version of the specification that the document follows, such as '3.0.3'")
 		return
 	}
 	r.addTitled(o)
@@ -69,7 +69,7 @@ func (r *reader) addOverlay(o *Object) {
 	version, _ := o.document.Root().Get(overlayKey)
 	o.Overlay, o.Kind, o.APIVersion = true, "Overlay", textOf(version)
 	if o.APIVersion == "" {
-		r.fail(o.lineOf(version), overlayKey, "must be the version of the specification that the overlay follows, such as '1.0.0'")
+		r.fail(o.position(version), overlayKey, "must be the version of the specification that the overlay follows, such as '1.0.0'")
 		return
 	}
 	r.addTitled(o)

@@ -11,7 +11,7 @@ import (
 // them: "spec.versions[0].name", "metadata.labels[example.com/x]". Of a member it is the line of
 // its key. If the file has no such value, it is the line of its closest ancestor. The empty path is
 // the object itself.
-func (o *Object) Line(path string) int { return o.lineOf(o.nearest(path)) }
+func (o *Object) Line(path string) int { return o.position(o.nearest(path)).line }
 
 // nearest returns the value at a field path, or its closest ancestor.
 func (o *Object) nearest(path string) document.Node {
@@ -26,19 +26,29 @@ func (o *Object) nearest(path string) document.Node {
 	return at
 }
 
-// Where returns the place of the value at a field path: its file, its line as [Object.Line] has it, and its path there. The
-// file is that of the object, unless the object was assembled of several ones.
-func (o *Object) Where(path string) (file string, line int, at string) {
+// A Place is where a value of an object stands.
+type Place struct {
+	File string
+	// Line and Column count lines and characters from 1; 0 means all of them.
+	Line, Column int
+	// Path is the field path of the value within the file.
+	Path string
+}
+
+// Where returns the place of the value at a field path, in the line that [Object.Line] returns. The file is that of the
+// object, unless the object was assembled of several ones.
+func (o *Object) Where(path string) Place {
 	n := o.nearest(path)
 	offset, _ := n.Offset()
-	line, at = o.places.line(offset), path
-	if file = o.places.file(offset); file == "" {
-		return o.File, line, path
+	at := o.position(n)
+	p := Place{o.File, at.line, at.column, path}
+	if file := o.places.file(offset); file != "" {
+		p.File = file
+		if within, isFile := strings.CutPrefix(path, FilesKey+"["+file+"]"); isFile {
+			p.Path = strings.TrimPrefix(within, ".")
+		}
 	}
-	if within, isFile := strings.CutPrefix(path, FilesKey+"["+file+"]"); isFile {
-		at = strings.TrimPrefix(within, ".")
-	}
-	return file, line, at
+	return p
 }
 
 // At returns the value at a field path, which must not be edited; false if there is none.
@@ -54,10 +64,10 @@ func (o *Object) At(path string) (document.Node, bool) {
 	return at, true
 }
 
-// lineOf returns the line of a value of the object.
-func (o *Object) lineOf(n document.Node) int {
+// position returns where a value of the object begins.
+func (o *Object) position(n document.Node) position {
 	offset, _ := n.Offset()
-	return o.places.line(offset)
+	return o.places.in(o.JSON, offset)
 }
 
 // step takes the first element off a field path. Keys may themselves hold dots and brackets, and both ways to

@@ -1,11 +1,21 @@
 package manifest
 
-import "sort"
+import (
+	"sort"
+	"unicode/utf8"
 
-// places is the table of lines of a JSON text: the first lines of its members and items in the
-// file.
+	yaml "sigs.k8s.io/yaml/goyaml.v3"
+)
+
+// A position is a character of a file. Lines and columns count from 1; the zero value is the file as a whole.
+type position struct{ line, column int }
+
+// positionOf returns where a node of YAML begins.
+func positionOf(n *yaml.Node) position { return position{n.Line, n.Column} }
+
+// places is the table of positions of a JSON text: where its members and items begin in the file.
 type places struct {
-	marks   []mark   // by offset, one wherever the line changes
+	marks   []mark   // by offset, one wherever the text of the file differs from the JSON
 	letters []letter // by offset
 	files   []origin // by offset, one wherever the file changes; nil: all is from one file
 }
@@ -16,8 +26,18 @@ type origin struct {
 	file   string
 }
 
-// A mark says that the members and items from an offset of the JSON on stand on a line of the file.
-type mark struct{ offset, line uint32 }
+// A mark says where in the file the member or item begins that begins at an offset of the JSON. Up to the next mark the
+// file has the characters of the JSON.
+type mark struct{ offset, line, column uint32 }
+
+// markEvery is how many bytes of JSON without a mark are looked through at most.
+const markEvery = 1 << 14
+
+// follows returns the position of what begins at an offset of the JSON, if the file has the characters of the JSON from the
+// mark on.
+func (m mark) follows(json []byte, offset int) position {
+	return position{int(m.line), int(m.column) + utf8.RuneCount(json[m.offset:offset])}
+}
 
 // A letter is a boolean that the file writes as a letter, by which many writers mean the letter.
 type letter struct {
@@ -26,13 +46,13 @@ type letter struct {
 	isText bool // a string is expected there
 }
 
-// line returns the line of the member or item that begins at an offset of the JSON.
-func (p *places) line(offset int) int {
+// in returns the position of the member or item that begins at an offset of the JSON.
+func (p *places) in(json []byte, offset int) position {
 	i := p.marksUpTo(offset)
 	if i == 0 {
-		return 0
+		return position{}
 	}
-	return int(p.marks[i-1].line)
+	return p.marks[i-1].follows(json, offset)
 }
 
 // file returns the file of the member or item that begins at an offset of the JSON; "" if all is from one file.

@@ -9,8 +9,8 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// FuzzPlaces holds the JSON that is made of YAML, and its table of lines, against sigs.k8s.io/yaml
-// and against the lines of the parser's nodes: every member has the line of its key, and every item
+// FuzzPlaces compares the JSON that is made of YAML, and its table of positions, with sigs.k8s.io/yaml
+// and with the positions of the parser's nodes: every member has the one of its key, and every item
 // its own, also in what an alias repeats.
 func FuzzPlaces(f *testing.F) {
 	const head = "apiVersion: v1\nkind: K\n"
@@ -37,14 +37,14 @@ func FuzzPlaces(f *testing.F) {
 		if looksLikeJSON([]byte(in)) || strings.Contains(in, "<<") || yaml.Unmarshal(bytes.TrimPrefix([]byte(in), []byte("\xef\xbb\xbf")), &doc) != nil {
 			return
 		}
-		sameLines(t, o, o.Document().Root(), doc.Content[0], doc.Content[0].Line)
+		samePositions(t, o, o.Document().Root(), doc.Content[0], positionOf(doc.Content[0]))
 	})
 }
 
-func sameLines(t *testing.T, o *Object, n document.Node, from *yaml.Node, line int) {
+func samePositions(t *testing.T, o *Object, n document.Node, from *yaml.Node, at position) {
 	t.Helper()
-	if got := o.lineOf(n); got != line {
-		t.Fatalf("%s of %s: got line %d, want %d", n.Path(), o.JSON, got, line)
+	if got := o.position(n); got != at {
+		t.Fatalf("%s of %s: got %v, want %v", n.Path(), o.JSON, got, at)
 	}
 	if from.Kind == yaml.AliasNode {
 		from = from.Alias
@@ -58,7 +58,7 @@ func sameLines(t *testing.T, o *Object, n document.Node, from *yaml.Node, line i
 		if n.Kind() == document.Object {
 			parts = parts[1:]
 		}
-		sameLines(t, o, child, parts[0], at.Line)
+		samePositions(t, o, child, parts[0], positionOf(at))
 		parts = parts[1:]
 	}
 	if len(parts) > 0 {
@@ -90,17 +90,54 @@ func TestPlaces(t *testing.T) {
 	if len(errs) > 0 || len(objects) != 3 {
 		t.Fatal(objects, errs)
 	}
-	for i, want := range []map[string]int{
-		{"": 4, "kind": 4, "metadata.name": 4, "a": 5, "a.b": 6},
-		{"": 7, "kind": 7, "metadata": 8, "c.d": 9, "c.e": 10, "c.e[0]": 10, "c.e[1]": 11},
-		{"": 12, "kind": 12, "metadata": 8, "c.e[1]": 11},
+	for i, want := range []map[string]position{
+		{"": {4, 3}, "metadata.name": {4, 14}, "a": {5, 3}, "a.b": {6, 5}},
+		{"": {7, 3}, "metadata": {8, 3}, "c.d": {9, 7}, "c.e": {10, 5}, "c.e[0]": {10, 9}, "c.e[1]": {11, 5}},
+		{"": {12, 3}, "metadata": {8, 3}, "c.e[1]": {11, 5}},
 	} {
-		for path, line := range want {
-			if got := objects[i].Line(path); got != line {
-				t.Errorf("item %d, %s: got line %d, want %d", i, path, got, line)
+		for path, at := range want {
+			if got := objects[i].Where(path); (position{got.Line, got.Column}) != at || objects[i].Line(path) != at.line {
+				t.Errorf("item %d, %s: got %d:%d, want %v", i, path, got.Line, got.Column, at)
 			}
 		}
 	}
+}
+
+// FuzzPositions compares the table of positions of a file of JSON with the text of the file: each member and each item
+// begins where the table says.
+func FuzzPositions(f *testing.F) {
+	for _, seed := range []string{
+		`{"apiVersion":"v1","kind":"K","ä":{"b":[1,2,{"c":"\u00e4"}],"d":1}}`, "{\n  \"kind\" : \"K\",\r\n\t\"a\": [1,\n2 , 3]\n}", `  {"kind":"K"} {"kind":"\ud83d\ude00","b":[[],{}]}`,
+		"{\"kind\":\"" + strings.Repeat("€", 20000) + "\",\"b\":1,\n\"c\": 2}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		r := &reader{file: "a.json", isFragment: true}
+		r.readJSON([]byte(in))
+		if len(r.objects) != 1 || len(r.errs) > 0 {
+			return
+		}
+		d, err := document.Parse([]byte(in), document.Limits{})
+		if err != nil {
+			return
+		}
+		defer d.Release()
+		var same func(a, b document.Node)
+		same = func(a, b document.Node) {
+			offset, _ := b.Offset()
+			before := in[:offset]
+			want := position{1 + strings.Count(before, "\n"), 1 + len([]rune(before[strings.LastIndexByte(before, '\n')+1:]))}
+			if got := r.objects[0].position(a); got != want && b.Parent().Valid() {
+				t.Fatalf("%s of %s: got %v, want %v", b.Path(), in, got, want)
+			}
+			a, b = a.First(), b.First()
+			for ; b.Valid(); a, b = a.Next(), b.Next() {
+				same(a, b)
+			}
+		}
+		same(r.objects[0].document.Root(), d.Root())
+	})
 }
 
 // Members that a '<<' brings are written twice, so that what is overridden is bounded too.

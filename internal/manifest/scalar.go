@@ -34,7 +34,7 @@ func (t *translator) scalar(n *yaml.Node, path string) (s scalar, ok bool) {
 	case "!!str":
 		return scalar{text: n.Value, isString: true}, true
 	default:
-		t.fail(n.Line, path, "must not have the tag '%s'", tag)
+		t.fail(positionOf(n), path, "must not have the tag '%s'", tag)
 		return s, false
 	}
 	is, text := resolve(n.Value)
@@ -42,18 +42,18 @@ func (t *translator) scalar(n *yaml.Node, path string) (s scalar, ok bool) {
 		is = "!!str" // 'yes' and 'on' are words
 	}
 	if is == outOfRange {
-		t.fail(n.Line, path, "must not be the number '%s', which is too large; a string must be in quotes", n.Value)
+		t.fail(positionOf(n), path, "must not be the number '%s', which is too large; a string must be in quotes", n.Value)
 		return s, false
 	}
 	if tag != "" && tag != is && !(tag == "!!float" && is == "!!int") {
-		t.fail(n.Line, path, "must not have the tag '%s', which does not fit '%s'", tag, n.Value)
+		t.fail(positionOf(n), path, "must not have the tag '%s', which does not fit '%s'", tag, n.Value)
 		return s, false
 	}
 	switch is {
 	case "!!str":
 		s.text, s.isString = n.Value, true
 	case notANumber:
-		t.fail(n.Line, path, "must not be '%s', which JSON cannot hold; a string must be in quotes", n.Value)
+		t.fail(positionOf(n), path, "must not be '%s', which JSON cannot hold; a string must be in quotes", n.Value)
 		return s, false
 	default:
 		s.text = text

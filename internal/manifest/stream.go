@@ -14,7 +14,7 @@ import (
 
 // readJSON reads JSON objects one after another, as `kubectl apply` takes them, up to the first that does not parse.
 func (r *reader) readJSON(data []byte) {
-	s := jsonStream{data: data, line: 1}
+	s := jsonStream{data: data, position: position{1, 1}}
 	for s.more() {
 		if err := r.nextJSON(&s); err != nil {
 			r.errs = append(r.errs, r.noJSON(s, err))
@@ -27,7 +27,7 @@ func (r *reader) readJSON(data []byte) {
 // readByContent reads JSON objects up to the first value that is not JSON, and all from there on as YAML, as kubectl does. JSON
 // may hold what YAML's scanner does not take (surrogate pairs, very long keys), and YAML in braces is not JSON.
 func (r *reader) readByContent(data []byte) {
-	s := jsonStream{data: data, line: 1}
+	s := jsonStream{data: data, position: position{1, 1}}
 	for s.more() {
 		if err := r.nextJSON(&s); err != nil {
 			r.readYAML(append(bytes.Repeat([]byte("\n"), s.line-1), data[s.at:]...)) // lines count from the file's beginning
@@ -38,30 +38,31 @@ func (r *reader) readByContent(data []byte) {
 
 // A jsonStream is JSON whose values before an offset were read.
 type jsonStream struct {
-	data []byte
-	at   int
-	line int // of the offset
+	data     []byte
+	at       int
+	position // of the offset
 }
 
 // more skips white space and reports whether anything else comes.
 func (s *jsonStream) more() bool {
-	for ; s.at < len(s.data); s.at++ {
-		switch s.data[s.at] {
-		case '\n':
-			s.line++
-		case ' ', '\t', '\r':
-		default:
-			return true
-		}
+	next := s.at
+	for next < len(s.data) && strings.IndexByte(" \t\r\n", s.data[next]) >= 0 {
+		next++
 	}
-	return false
+	s.moveTo(next)
+	return next < len(s.data)
 }
 
-// lineOf returns the line of an offset that is not before the last one asked for.
-func (s *jsonStream) lineOf(offset int) int {
-	s.line += bytes.Count(s.data[s.at:offset], []byte{'\n'})
+// moveTo goes on to an offset and returns its position.
+func (s *jsonStream) moveTo(offset int) position {
+	passed := s.data[s.at:offset]
+	if lines := bytes.Count(passed, []byte{'\n'}); lines > 0 {
+		s.line, s.column = s.line+lines, 1
+		passed = passed[bytes.LastIndexByte(passed, '\n')+1:]
+	}
+	s.column += utf8.RuneCount(passed)
 	s.at = offset
-	return s.line
+	return s.position
 }
 
 // nextJSON takes the next value. It stays where it is if that is not JSON. The error is document's.
@@ -74,12 +75,12 @@ func (r *reader) nextJSON(s *jsonStream) error {
 	if err != nil {
 		return err
 	}
-	defer d.Release()
 	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{json: make([]byte, 0, read)}}
 	failed := r.failed
-	c.mark(s.line)
+	c.mark(s.position)
 	c.value(d.Root(), "")
-	s.lineOf(s.at + read)
+	d.Release() // before the compact text is parsed
+	s.moveTo(s.at + read)
 	r.add(c.text, r.failed > failed)
 	return nil
 }
@@ -111,14 +112,14 @@ func (c *compacter) value(n document.Node, path string) {
 			c.json = append(c.json, ',')
 		}
 		offset, _ := m.Offset()
-		line := c.stream.lineOf(c.from + offset)
-		c.mark(line)
+		place := c.stream.moveTo(c.from + offset)
+		c.mark(place)
 		at := ""
 		if len(c.repeated) > 0 {
 			at = path + "[" + strconv.Itoa(i) + "]"
 			if isObject {
 				at = childPath(path, m.Key())
-				c.unique(offset, line, at)
+				c.unique(offset, place, at)
 			}
 		}
 		if isObject {
@@ -131,24 +132,25 @@ func (c *compacter) value(n document.Node, path string) {
 }
 
 // unique notes a key, which may stand in its object already.
-func (c *compacter) unique(offset, line int, path string) {
+func (c *compacter) unique(offset int, at position, path string) {
 	first, again := c.repeated[offset]
 	if !again {
-		c.lines[offset] = line
+		c.lines[offset] = at.line
 		return
 	}
-	c.fail(line, path, "must not be set twice; it is set on line %d already", c.lines[first])
-	c.lines[first] = line
+	c.fail(at, path, "must not be set twice; it is set on line %d already", c.lines[first])
+	c.lines[first] = at.line
 }
 
 // noJSON says why a value is not JSON.
 func (r *reader) noJSON(s jsonStream, why error) *Error {
 	var err *document.Error
 	if !errors.As(why, &err) {
-		return &Error{File: r.file, Line: s.line, Msg: "must be valid JSON: " + why.Error()}
+		return &Error{File: r.file, Line: s.line, Column: s.column, Msg: "must be valid JSON: " + why.Error()}
 	}
 	rest := s.data[s.at:]
-	e := &Error{File: r.file, Line: s.lineOf(s.at + min(err.Offset, len(rest))), Path: err.Path}
+	at := s.moveTo(s.at + min(err.Offset, len(rest)))
+	e := &Error{File: r.file, Line: at.line, Column: at.column, Path: err.Path}
 	switch {
 	case err.Code == document.TooDeep:
 		e.Msg = fmt.Sprintf("must be nested at most %d levels deep", maxDepth)

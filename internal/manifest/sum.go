@@ -6,7 +6,7 @@ import (
 	"hash"
 )
 
-// A Sum is the SHA-256 of what an object says, and of the lines on which it says it, counted from its first. It stays the same
+// A Sum is the SHA-256 of what an object says, and of the lines and columns on which it says it, lines counted from its first. It stays the same
 // if the object moves within its file, or to another one. Of an object that is from several files, the lines and the
 // names of the files count as they are.
 type Sum [sha256.Size]byte
@@ -33,6 +33,7 @@ func (p *places) addTo(h hash.Hash) {
 	for _, m := range p.marks {
 		number(h, int(m.offset))
 		number(h, int(m.line-first))
+		number(h, int(m.column))
 	}
 	for _, f := range p.files {
 		number(h, int(f.offset))

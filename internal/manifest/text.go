@@ -1,20 +1,45 @@
 package manifest
 
-import "github.com/admission-gateway/gateway/internal/document"
+import (
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
 
 // A text is compact JSON while it is written, with the table of its lines.
 type text struct {
 	json []byte
 	places
-	bare bool // lines are not needed
+	bare bool // positions are not needed
+	last mark // of the last member or item, whether it is among the marks or not
 }
 
-// mark notes the line of what is written next.
-func (t *text) mark(line int) {
-	if t.bare || len(t.marks) > 0 && t.marks[len(t.marks)-1].line == uint32(line) {
+// fit gives back the room that the text and the table do not need. They live as long as the object.
+func (t *text) fit() {
+	t.json, t.marks = fitted(t.json), fitted(t.marks)
+}
+
+func fitted[T any](s []T) []T {
+	if cap(s)-len(s) <= cap(s)/8 {
+		return s
+	}
+	return slices.Clone(s)
+}
+
+// position returns the position of the member or item that begins at an offset.
+func (t *text) position(offset int) position { return t.in(t.json, offset) }
+
+// mark notes the position of what is written next.
+func (t *text) mark(at position) {
+	if t.bare {
 		return
 	}
-	t.marks = append(t.marks, mark{uint32(len(t.json)), uint32(line)})
+	n, offset := len(t.marks), len(t.json)
+	isMarked := n == 0 || t.last.follows(t.json, offset) != at || offset-int(t.marks[n-1].offset) > markEvery
+	t.last = mark{uint32(offset), uint32(at.line), uint32(at.column)}
+	if isMarked {
+		t.marks = append(t.marks, t.last)
+	}
 }
 
 // enter notes the file of what is written next.
@@ -28,12 +53,14 @@ func (t *text) enter(file string) {
 func (t *text) adopt(from *text, start, end int) {
 	shift := uint32(len(t.json)) - uint32(start) // modulo 2^32, as are the sums
 	if !t.bare {
-		t.mark(from.line(start))
+		t.mark(from.position(start))
 		for _, m := range from.marks[from.marksUpTo(start):] {
 			if int(m.offset) >= end {
 				break
 			}
-			t.marks = append(t.marks, mark{m.offset + shift, m.line})
+			m.offset += shift
+			t.marks = append(t.marks, m)
+			t.last = m
 		}
 	}
 	for _, l := range from.lettersFrom(start) {
@@ -75,7 +102,7 @@ func (t *text) part(start, end int) *text {
 // withType returns an object that is not empty with apiVersion and kind if it has none.
 func (t *text) withType(root document.Node, apiVersion, kind string) *text {
 	typed := &text{json: make([]byte, 0, len(t.json)+64)}
-	typed.mark(t.line(0))
+	typed.mark(t.position(0))
 	typed.json = append(typed.json, '{')
 	for _, m := range []struct{ key, value string }{{"apiVersion", apiVersion}, {"kind", kind}} {
 		if _, ok := root.Get(m.key); !ok {

@@ -16,7 +16,7 @@ import (
 // readYAML reads the documents of a YAML stream up to the first that does not parse.
 func (r *reader) readYAML(data []byte) {
 	if items(data) > MaxValues {
-		r.fail(0, "", "%s", tooMany)
+		r.fail(position{}, "", "%s", tooMany)
 		return
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -28,7 +28,7 @@ func (r *reader) readYAML(data []byte) {
 		}
 		if err != nil {
 			line, msg := syntaxError(err, lines)
-			r.fail(line, "", "must be valid YAML: %s", msg)
+			r.fail(position{line: line}, "", "must be valid YAML: %s", msg)
 			return
 		}
 		before := r.failed
@@ -141,7 +141,7 @@ func (t *translator) document(doc *yaml.Node) bool {
 	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 {
 		return false // nothing but comments
 	}
-	t.mark(root.Line)
+	t.mark(positionOf(root))
 	return t.value(root, "", 0)
 }
 
@@ -174,14 +174,14 @@ func (t *translator) string(s string) {
 // part of the value.
 func (t *translator) value(n *yaml.Node, path string, depth int) (ok bool) {
 	if depth > maxDepth {
-		t.fail(n.Line, path, "must be nested at most %d levels deep", maxDepth)
+		t.fail(positionOf(n), path, "must be nested at most %d levels deep", maxDepth)
 		return false
 	}
 	if n.Kind == yaml.AliasNode {
 		return t.alias(n, path)
 	}
 	if n.Anchor != "" && t.dialect == bodyYAML {
-		t.fail(n.Line, path, "must not use anchors, such as '&%s'", n.Anchor)
+		t.fail(positionOf(n), path, "must not use anchors, such as '&%s'", n.Anchor)
 		return false
 	}
 	size := t.size
@@ -200,13 +200,13 @@ func (t *translator) value(n *yaml.Node, path string, depth int) (ok bool) {
 	case yaml.MappingNode:
 		ok = t.collectionTag(n, "!!map", path) && t.mapping(n, path, depth)
 	default:
-		t.fail(n.Line, path, "must be valid YAML: a node of an unknown kind")
+		t.fail(positionOf(n), path, "must be valid YAML: a node of an unknown kind")
 	}
 	switch {
 	case !ok:
 		return false
 	case t.size-size > maxExpandedBytes, t.written > maxWritten && !t.spent:
-		t.fail(n.Line, path, "must mean at most %d bytes of JSON, its aliases replaced", maxExpandedBytes)
+		t.fail(positionOf(n), path, "must mean at most %d bytes of JSON, its aliases replaced", maxExpandedBytes)
 		t.spent = t.written > maxWritten
 		return false
 	}
@@ -242,9 +242,9 @@ func (t *translator) alias(n *yaml.Node, path string) bool {
 	a, met := t.anchors[n.Alias]
 	switch {
 	case !met:
-		t.fail(n.Line, path, "must not use the alias '*%s', which no anchor of this document defines", n.Value)
+		t.fail(positionOf(n), path, "must not use the alias '*%s', which no anchor of this document defines", n.Value)
 	case a.open:
-		t.fail(n.Line, path, "must not use the alias '*%s' inside the value it stands for", n.Value)
+		t.fail(positionOf(n), path, "must not use the alias '*%s' inside the value it stands for", n.Value)
 	}
 	if !a.ok {
 		return false // as well after an error inside the anchored value, which is recorded already
@@ -259,7 +259,7 @@ func (t *translator) collectionTag(n *yaml.Node, want, path string) bool {
 	if n.Tag == want {
 		return true
 	}
-	t.fail(n.Line, path, "must not have the tag '%s'", n.Tag)
+	t.fail(positionOf(n), path, "must not have the tag '%s'", n.Tag)
 	return false
 }
 
@@ -270,7 +270,7 @@ func (t *translator) sequence(n *yaml.Node, path string, depth int) bool {
 		if i > 0 {
 			t.raw(",")
 		}
-		t.mark(item.Line)
+		t.mark(positionOf(item))
 		ok = t.value(item, path+"["+strconv.Itoa(i)+"]", depth+1) && ok
 	}
 	t.raw("]")
@@ -287,7 +287,7 @@ func (t *translator) mapping(n *yaml.Node, path string, depth int) bool {
 		keyNode := n.Content[i]
 		if isMerge(keyNode) {
 			if hasMerge {
-				t.fail(keyNode.Line, path, "must not have the merge key '<<' twice")
+				t.fail(positionOf(keyNode), path, "must not have the merge key '<<' twice")
 				ok = false
 				continue
 			}
@@ -297,7 +297,7 @@ func (t *translator) mapping(n *yaml.Node, path string, depth int) bool {
 				continue
 			}
 			hasMerge = true
-			ok = t.mergeConflicts(brought, &set, keyNode.Line, path) && ok
+			ok = t.mergeConflicts(brought, &set, positionOf(keyNode), path) && ok
 			continue
 		}
 		key, isKey := t.key(keyNode, path)
@@ -307,18 +307,18 @@ func (t *translator) mapping(n *yaml.Node, path string, depth int) bool {
 		}
 		memberPath := childPath(path, key)
 		if line, twice := set.line(key); twice {
-			t.fail(keyNode.Line, memberPath, "must not be set twice; it is set on line %d already", line)
+			t.fail(positionOf(keyNode), memberPath, "must not be set twice; it is set on line %d already", line)
 			ok = false
 			continue
 		}
-		t.member(key, keyNode.Line, len(set.list) > 0)
+		t.member(key, positionOf(keyNode), len(set.list) > 0)
 		set.add(key, keyNode.Line)
 		ok = t.value(n.Content[i+1], memberPath, depth+1) && ok
 	}
 	for _, m := range brought {
 		if _, own := set.line(m.key); !own {
-			t.member(m.key, m.line, len(set.list) > 0)
-			set.add(m.key, m.line)
+			t.member(m.key, m.at, len(set.list) > 0)
+			set.add(m.key, m.at.line)
 			if t.take(m.end - m.start) {
 				t.appendValue(m.from, m.start, m.end)
 			}
@@ -329,26 +329,26 @@ func (t *translator) mapping(n *yaml.Node, path string, depth int) bool {
 }
 
 // member writes a key and what stands before its value.
-func (t *translator) member(key string, line int, another bool) {
+func (t *translator) member(key string, at position, another bool) {
 	if another {
 		t.raw(",")
 	}
-	t.mark(line)
+	t.mark(at)
 	t.string(key)
 	t.raw(":")
 }
 
 func (t *translator) key(n *yaml.Node, path string) (string, bool) {
-	line := n.Line
+	at := positionOf(n)
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		n = n.Alias
 	}
 	if n.Kind != yaml.ScalarNode {
-		t.fail(line, path, "must have strings as keys, not lists or mappings")
+		t.fail(at, path, "must have strings as keys, not lists or mappings")
 		return "", false
 	}
 	if n.Anchor != "" && t.dialect == bodyYAML {
-		t.fail(line, path, "must not use anchors, such as '&%s'", n.Anchor)
+		t.fail(at, path, "must not use anchors, such as '&%s'", n.Anchor)
 		return "", false
 	}
 	s, ok := t.scalar(n, path)
@@ -363,19 +363,19 @@ func (t *translator) key(n *yaml.Node, path string) (string, bool) {
 		case is == "!!bool":
 			// kubectl takes `on:` for `true:`; so do we, but authors never mean it.
 			if text != n.Value {
-				t.warn(line, path, "the key '%s' is read as '%s', as in YAML 1.1; to mean the word it must be in quotes", n.Value, text)
+				t.warn(at, path, "the key '%s' is read as '%s', as in YAML 1.1; to mean the word it must be in quotes", n.Value, text)
 			}
 		case is == "!!int" && text == n.Value:
 		case n.Value == "":
-			t.fail(line, path, "must not have an empty key")
+			t.fail(at, path, "must not have an empty key")
 			return "", false
 		default:
-			t.fail(line, path, "must have strings as keys; the key '%s' is read as %s and must be in quotes", n.Value, text)
+			t.fail(at, path, "must have strings as keys; the key '%s' is read as %s and must be in quotes", n.Value, text)
 			return "", false
 		}
 	}
 	if t.dialect != bodyYAML && strings.Contains(key, "\x00") { // of a body the caller refuses it
-		t.fail(line, path, "must not have a key with the character U+0000")
+		t.fail(at, path, "must not have a key with the character U+0000")
 		return "", false
 	}
 	if n.Anchor != "" {

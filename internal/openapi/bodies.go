@@ -99,14 +99,16 @@ func patchOf(d *Document, m document.Node) (all []Body) {
 	_, hasSchema := m.Get("schema")
 	switch {
 	case isJSONType(name), name == "*/*", name == "application/*":
-		for _, b := range bodyOf(d, m, translation{of: ofUndefaulted}) {
+		for _, b := range bodyOf(d, m, translation{of: ofChanges}) {
 			if b.As == contract.AsJSON {
 				all = append(all, b)
 			}
 		}
 	case hasSchema && (name == fieldsType || name == partsType):
 		for _, b := range bodyOf(d, m, translation{}) {
-			makePartial(b.Schema.Props)
+			if b.Schema.Props != nil {
+				makePartial(b.Schema.Props)
+			}
 			b.Schema.Judge.Use = jsonschema.Partial
 			all = append(all, b)
 		}
@@ -174,7 +176,7 @@ func isText(d *Document, value document.Node) bool {
 // formOf returns how a form is read, by its schema and its encoding.
 func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
 	s := d.translate(value, translation{of: ofUndefaulted}, nil)
-	if s == nil || s.isList() {
+	if s == nil || s.IsList() {
 		d.report.warn(m, "is refused: the fields of a form must be the properties of an object")
 		return nil
 	}
@@ -182,6 +184,7 @@ func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
 	f.encoding, _ = m.Get("encoding")
 	f.read(value)
 	s.Judge.Schema = s.Judge.Schema.WithFiles(f.files...)
+	s.reduce()
 	return []Body{{Media: mediaName(m), As: as, Form: f.made, Schema: s, Place: Place(m)}}
 }
 

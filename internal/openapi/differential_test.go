@@ -72,7 +72,7 @@ func agrees(t *testing.T, seed uint64) (compared, valid int) {
 		t.Fatal(err)
 	}
 	defer d.Release()
-	resources, _, found := d.Resources()
+	resources, _, found := d.Resources(nil)
 	if len(found) > 0 || resources[0].Create == nil {
 		return 0, 0 // something is not enforced
 	}

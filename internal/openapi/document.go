@@ -40,6 +40,7 @@ type Document struct {
 
 // Schema is a schema of a document as package schema compiles it.
 type Schema struct {
+	// Props and Extensions are nil if the judge alone says something of values, and after forget.
 	Props      *apiextensionsv1.JSONSchemaProps
 	Extensions *schema.Extensions
 	// Judge says which values are right, whatever Props and Extensions say of that; nil for the schemas that
@@ -60,7 +61,10 @@ type Schema struct {
 	doc     *Document
 	node    document.Node
 	options translation
-	origins map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
+	isList  bool
+	// isForgotten reports whether there were Props, which are made again if they are needed again.
+	isForgotten bool
+	origins     map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
 }
 
 // translation says what a schema is translated for.
@@ -82,8 +86,11 @@ const (
 	_ purpose = iota
 	// ofAnswers are objects as they are read: what is readOnly is there, and what is writeOnly is not.
 	ofAnswers
-	// ofUndefaulted are forms and patches, to which no defaults are given: they are sent on as they are.
+	// ofUndefaulted are forms, and bodies that are no objects of a resource, to which no defaults are given: they are
+	// sent on as they are.
 	ofUndefaulted
+	// ofChanges are patches, which get no defaults either. Which members their schema has says what they may set.
+	ofChanges
 	// ofPatches are the results of patches of what is stored, as far as the API shows it: what is
 	// writeOnly may be missing, however required, and a default would replace what is stored.
 	ofPatches
@@ -100,8 +107,11 @@ func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
 func (p purpose) isUndefaulted() bool {
-	return p == ofUndefaulted || p == ofResponses
+	return p == ofUndefaulted || p == ofChanges || p == ofResponses
 }
+
+// isOnlyJudged reports whether nothing is asked of a schema but whether values are right.
+func (p purpose) isOnlyJudged() bool { return p == ofUndefaulted || p == ofResponses }
 
 // cacheKey identifies a translation of a document.
 type cacheKey struct {

@@ -67,7 +67,7 @@ func leftIn(left map[string]bool, p *apiextensionsv1.JSONSchemaProps, at, path s
 
 // UnaskedReads finds the rules of the schema that read a field whose default is left to the API without asking for it.
 func (s *Schema) UnaskedReads() (found []Finding) {
-	if s.Unfilled == nil {
+	if s.Unfilled == nil || s.Props == nil {
 		return nil
 	}
 	var in func(p *apiextensionsv1.JSONSchemaProps, at, path string)

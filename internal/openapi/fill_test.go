@@ -50,7 +50,7 @@ func TestDefaultsOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resources, _, found := d.Resources()
+		resources, _, found := d.Resources(nil)
 		fills := func(s *openapi.Schema) bool { return s != nil && s.Props.Properties["size"].Default != nil }
 		got := fmt.Sprint(fills(resources[0].Create), fills(resources[0].Update), fills(resources[0].Read), d.Filled())
 		if i := slices.IndexFunc(found, func(f openapi.Finding) bool { return f.Error }); i >= 0 {

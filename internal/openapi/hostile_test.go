@@ -49,7 +49,7 @@ func TestLargeSchemas(t *testing.T) {
 		"deep and inline": {"Thing: " + strings.Repeat("{type: object, properties: {a: ", 80) + "{type: string}" + strings.Repeat("}}", 80) + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			resources, _, found := read(t, things("3.1.0", c.components)).Resources()
+			resources, _, found := read(t, things("3.1.0", c.components)).Resources(nil)
 			if len(resources) != 1 || resources[0].Create == nil {
 				t.Fatal("no schema")
 			}
@@ -118,7 +118,7 @@ func FuzzResources(f *testing.F) {
 			return
 		}
 		defer d.Release()
-		resources, _, found := d.Resources()
+		resources, _, found := d.Resources(nil)
 		refused := slices.ContainsFunc(found, func(f openapi.Finding) bool { return f.Error })
 		for _, r := range resources {
 			for _, s := range []*openapi.Schema{r.Create, r.Update, r.Read} {

@@ -24,8 +24,37 @@ func (d *Document) schemas() *jsonschema.Compiler {
 
 // Compile compiles the schema as package schema does.
 func (s *Schema) Compile(o schema.Options) (compiled *schema.Schema, warnings, errs field.ErrorList) {
+	if s.isForgotten {
+		s.remember()
+	}
 	o.Extensions, o.Judge, o.Plain = s.Extensions, s.Judge, s.Plain
+	if s.Props == nil {
+		return schema.Judged(s.Judge, s.isList), nil, nil
+	}
 	return schema.Compile(s.Props, o)
+}
+
+// reduce drops the translation if the judge alone says something of values.
+func (s *Schema) reduce() {
+	if s != nil && s.Plain && s.options.of.isOnlyJudged() {
+		s.Props, s.Extensions, s.origins = nil, nil, nil
+	}
+}
+
+// forget drops the translation until it is needed again.
+func (s *Schema) forget() {
+	if s != nil && s.Props != nil {
+		s.Props, s.Extensions, s.origins, s.isForgotten = nil, nil, nil, true
+	}
+}
+
+// remember translates the schema again. What is to be said of it was said the first time.
+func (s *Schema) remember() {
+	said := s.doc.report
+	s.doc.report = newReport()
+	again := s.doc.translate(s.node, s.options, nil)
+	s.doc.report = said
+	s.Props, s.Extensions, s.origins, s.isForgotten = again.Props, again.Extensions, again.origins, false
 }
 
 // judge makes what says which values of a schema are right; nil for the schemas that Kubernetes

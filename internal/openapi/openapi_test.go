@@ -476,7 +476,7 @@ Thing:
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			resources, _, found := read(t, things(c.version, c.components)).Resources()
+			resources, _, found := read(t, things(c.version, c.components)).Resources(nil)
 			got := findings(found)
 			slices.Sort(got)
 			slices.Sort(c.found)
@@ -509,7 +509,7 @@ In:
   type: object
   properties: {y: {type: string}, "n": {type: integer, default: 0, maximum: 5}}
   x-admission-gateway-union: {members: [x]}
-  x-kubernetes-validations: [{rule: self.z}]`)).Resources()
+  x-kubernetes-validations: [{rule: self.z}]`)).Resources(nil)
 	s := resources[0].Create
 	_, _, errs := s.Compile(schema.Options{})
 	if len(errs) != 1 || s.Where(errs[0].Field) != "components.schemas.In.x-kubernetes-validations[0].rule" {

@@ -199,12 +199,22 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b read) int { return cmp.Compare(a.In, b.In) })
-	root, extensions := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}, &schema.Extensions{}
 	var judged []jsonschema.Member
 	for i := range all {
 		r := &all[i]
 		judged = append(judged, jsonschema.Member{Place: r.In.String(), Name: r.Name, Schema: r.judge})
 		parameters = append(parameters, r.Parameter)
+	}
+	for _, err := range t.keywords.Errors {
+		d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
+	}
+	values = &Schema{Judge: &schema.Judge{Schema: jsonschema.Compose(judged)}, Plain: true, doc: d, node: of, options: t.options}
+	if !t.isNative {
+		return parameters, values
+	}
+	root, extensions := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}, &schema.Extensions{}
+	for i := range all {
+		r := &all[i]
 		place, e := root.Properties[r.In.String()], extensions.Properties[r.In.String()]
 		if place.Properties == nil {
 			place = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
@@ -219,10 +229,8 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 		}
 		root.Properties[r.In.String()] = place
 	}
-	for _, err := range t.keywords.Errors {
-		d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
-	}
-	return parameters, &Schema{Props: &root, Extensions: extensions, Judge: &schema.Judge{Schema: jsonschema.Compose(judged)}, Plain: true, doc: d, node: of, options: t.options, origins: t.origins}
+	values.Props, values.Extensions, values.origins = &root, extensions, t.origins
+	return parameters, values
 }
 
 // ignoredHeaders are headers that the specification takes from parameters: bodies and credentials describe them.

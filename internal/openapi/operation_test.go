@@ -54,7 +54,7 @@ components:
 // operation compiles a document's operation of a verb.
 func operation(t testing.TB, document string, verb resource.Verb) *contract.Operation {
 	t.Helper()
-	resources, _, found := read(t, document).Resources()
+	resources, _, found := read(t, document).Resources(nil)
 	if len(found) > 0 || len(resources) != 1 {
 		t.Fatalf("%d resources, found %v", len(resources), findings(found))
 	}
@@ -246,7 +246,7 @@ components:
     key: {type: apiKey, in: header, name: X-Key}
     token: {type: oauth2, flows: {}}
     tls: {type: mutualTLS}
-`).Resources()
+`).Resources(nil)
 	got := findings(found)
 	const get = "paths[/things/{id}].get."
 	want := []string{
@@ -316,7 +316,7 @@ components:
 		}
 	}
 	for _, free := range []string{"[]", "[{basic: []}, {}]"} {
-		resources, _, _ := read(t, document(free)).Resources()
+		resources, _, _ := read(t, document(free)).Resources(nil)
 		if got := resources[0].Operations(); len(got) > 0 {
 			t.Errorf("%s: got %+v", free, got)
 		}
@@ -336,7 +336,7 @@ Thing:
       map: {type: object, additionalProperties: {$ref: '#/components/schemas/Base'}}
       other: {oneOf: [{type: object, properties: {made: {type: string, readOnly: true}}}, {type: string}]}
 Base: {type: object, properties: {id: {type: string, readOnly: true}, name: {type: string, readOnly: false}}}
-`)).Resources()
+`)).Resources(nil)
 	want := []string{"components.schemas.Thing.allOf[1].properties.other.oneOf[0].properties.made.readOnly: warning: is not enforced within alternatives"}
 	if got := findings(found); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
@@ -384,7 +384,7 @@ Base:
   type: object
   required: [key, name]
   properties: {key: {type: integer, writeOnly: true}, pin: {type: string, writeOnly: true, default: p}, name: {type: string, writeOnly: false}}
-`)).Resources()
+`)).Resources(nil)
 	if len(found) > 0 {
 		t.Errorf("found %q", findings(found))
 	}

@@ -11,8 +11,9 @@ import (
 )
 
 // Resources are the resources that the document describes, the operations that are no verbs of them, and everything that was
-// found on the way.
-func (d *Document) Resources() ([]*Resource, []*Documented, []Finding) {
+// found on the way. compile, which may be nil, gets each resource once it has its schemas. The translations of these are
+// dropped when it returns, so that there is no memory for all of them at the same time.
+func (d *Document) Resources(compile func(*Resource)) ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
 	d.twins = twinsIn(paths)
 	d.checkDefaults()
@@ -32,6 +33,13 @@ func (d *Document) Resources() ([]*Resource, []*Documented, []Finding) {
 	}
 	kubernetesOperations(d, all, paths)
 	d.name(all)
+	for _, r := range all {
+		d.addSchemas(r)
+		if compile != nil {
+			compile(r)
+			d.forget()
+		}
+	}
 	findActions(d, all, paths)
 	documented := d.documented(paths)
 	return all, documented, d.report.findings()
@@ -142,20 +150,25 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 	return r
 }
 
-// describe finds the schemas of a resource, and what follows from them.
-func (d *Document) describe(r *Resource) {
-	create := d.requestSchema(r.collection.operation("post"))
-	update := d.requestSchema(r.object.operation("put"))
-	read := d.responseSchema(r.object.operation("get"))
-	first := func(nodes ...document.Node) document.Node {
-		for _, n := range nodes {
-			if n.Valid() {
-				return n
-			}
+// schemasOf returns the schemas of the objects that are created, that replace others, and that are read.
+func (d *Document) schemasOf(r *Resource) (create, update, read document.Node) {
+	return d.requestSchema(r.collection.operation("post")), d.requestSchema(r.object.operation("put")), d.responseSchema(r.object.operation("get"))
+}
+
+// firstOf returns the first node that there is.
+func firstOf(nodes ...document.Node) document.Node {
+	for _, n := range nodes {
+		if n.Valid() {
+			return n
 		}
-		return document.Node{}
 	}
-	any := first(read, update, create)
+	return document.Node{}
+}
+
+// describe finds out how the objects of a resource look.
+func (d *Document) describe(r *Resource) {
+	create, update, read := d.schemasOf(r)
+	any := firstOf(read, update, create)
 	t := &translator{doc: d, depth: maxDepth}
 	var c conjunction
 	if any.Valid() {
@@ -175,6 +188,11 @@ func (d *Document) describe(r *Resource) {
 	if r.Kind == "" {
 		r.Kind = d.kindOf(r, read, update, create)
 	}
+}
+
+// addSchemas translates the schemas of a resource.
+func (d *Document) addSchemas(r *Resource) {
+	create, update, read := d.schemasOf(r)
 	o := translation{envelope: r.Envelope == resource.Kubernetes, kubernetes: d.isKubernetes() && len(r.Paths) == 0}
 	d.bodies(r, o)
 	posted, put := r.collection.operation("post"), r.object.operation("put")
@@ -187,22 +205,23 @@ func (d *Document) describe(r *Resource) {
 		o.unfilled = d.leavesDefaults(put)
 		r.Update = d.cached(update, o)
 	}
-	if n := first(update, create); n.Valid() {
-		o.unfilled = d.leavesDefaults(first(patched, put, posted))
+	if n := firstOf(update, create); n.Valid() {
+		o.unfilled = d.leavesDefaults(firstOf(patched, put, posted))
 		r.Result = d.cached(n, o)
 	}
-	if r.Result.isList() {
+	if r.Result.IsList() {
 		r.Result = nil // no patch of an object makes a list
 	}
 	if patch := d.requestSchema(r.object.operation("patch")); patch.Valid() && isSameSchema(patch, update, create) {
+		t := &translator{doc: d, depth: maxDepth}
 		if c := t.flatten([]document.Node{patch}, nil); len(c.required()) > 0 {
 			d.report.warn(patch, "is the schema of whole objects: a patch must have all that it requires")
 		}
 	}
 	o.of = ofAnswers
-	if n := first(read, update, create); n.Valid() {
-		o.unfilled = d.leavesDefaults(first(got, put, patched, posted))
-		if s := d.cached(n, o); s != nil && s.Defaults && !s.isList() {
+	if n := firstOf(read, update, create); n.Valid() {
+		o.unfilled = d.leavesDefaults(firstOf(got, put, patched, posted))
+		if s := d.cached(n, o); s != nil && s.Defaults && !s.IsList() {
 			r.Read = s
 		}
 	}
@@ -247,11 +266,19 @@ func (d *Document) cached(n document.Node, o translation) *Schema {
 		return s
 	}
 	s := d.translate(n, o, nil)
+	s.reduce()
 	if d.translated == nil {
 		d.translated = map[cacheKey]*Schema{}
 	}
 	d.translated[key] = s
 	return s
+}
+
+// forget drops the translations of schemas. One that is compiled again is translated again.
+func (d *Document) forget() {
+	for _, s := range d.translated {
+		s.forget()
+	}
 }
 
 // hasMember reports whether the schema names a member.

@@ -58,7 +58,7 @@ components:
 `
 
 func TestResources(t *testing.T) {
-	resources, operations, found := read(t, shop).Resources()
+	resources, operations, found := read(t, shop).Resources(nil)
 	type summary struct {
 		group, version, plural, kind string
 		envelope                     resource.Envelope
@@ -131,7 +131,7 @@ func TestSingletons(t *testing.T) {
 		"written by an operation": {"{'/users/{id}': {get: {}}, /users/me: {get: {}, put: {x-admission-gateway-operation: become}}}", "users User /v1/users /v1/users/{name} as /v1/users /v1/users/{id} GET,HEAD,OPTIONS; " + passes + "GET /v1/users/me"},
 		"with a slash at the end": {"{/me/: " + me + "}}", "me Account single /v1/me/ as /v1/me/ GET,HEAD,PUT,OPTIONS"},
 	} {
-		resources, operations, _ := read(t, "openapi: 3.1.0\ninfo: {title: Me, version: '1'}\nservers: [{url: /v1}]\npaths: "+test.paths+components).Resources()
+		resources, operations, _ := read(t, "openapi: 3.1.0\ninfo: {title: Me, version: '1'}\nservers: [{url: /v1}]\npaths: "+test.paths+components).Resources(nil)
 		var got []string
 		for _, r := range resources {
 			line := r.Plural + " " + r.Kind
@@ -181,7 +181,7 @@ paths:
   /items/{id}: {get: {}}
   /shop/items/{id}: {get: {}}
   /said/{id}: {get: {}, x-admission-gateway-resource: {names: {plural: items, kind: Item}}}
-`).Resources()
+`).Resources(nil)
 	var got []string
 	for _, r := range resources {
 		got = append(got, r.Plural+" "+r.Kind)
@@ -228,7 +228,7 @@ paths:
   /archive/2024/{id}: {get: {}}
   /1/2/{id}: {get: {}}
   /3/{id}: {get: {}}
-`).Resources()
+`).Resources(nil)
 	var got []string
 	for _, r := range resources {
 		got = append(got, r.Plural+" "+r.Kind)
@@ -255,7 +255,7 @@ paths:
   /v1/users: {post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/NAME'}}}}}}
   /v1/users/{id}: {get: {}}
 components: {schemas: {NAME: {type: object}}}
-`, "NAME", name)).Resources()
+`, "NAME", name)).Resources(nil)
 		if got := resources[0].Kind; got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
@@ -278,7 +278,7 @@ paths:
   /other/x: {delete: {x-admission-gateway-operation: {name: purge, resource: users}}}
   /nowhere/x: {delete: {x-admission-gateway-operation: purge}}
 `)
-	_, _, found := d.Resources()
+	_, _, found := d.Resources(nil)
 	var got []string
 	for _, a := range d.Actions() {
 		schema := "any"

@@ -40,7 +40,7 @@ definitions:
 
 // A document of version 2 is read as the document of version 3.0 that it converts to. Findings lead to the file as it is.
 func TestSwagger(t *testing.T) {
-	resources, operations, found := read(t, swagger).Resources()
+	resources, operations, found := read(t, swagger).Resources(nil)
 	if len(resources) != 1 || len(operations) > 0 {
 		t.Fatalf("got %d resources, %d operations", len(resources), len(operations))
 	}

@@ -57,13 +57,13 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 		return &Schema{
 			Props: &props, Extensions: extensions, Defaults: t.defaults, Unfilled: cel.NewUnfilled(leftIn(t.left, &props, "", "")), Judge: judge, Plain: judge != nil && !t.isNative,
 			Owned: markedIn(t.marks.owned, &props, ""), Hidden: markedIn(t.marks.hidden, &props, ""), Hides: t.marks.hides,
-			doc: d, node: n, options: o, origins: t.origins,
+			doc: d, node: n, options: o, origins: t.origins, isList: props.Type == "array",
 		}
 	}
 }
 
-// isList reports whether the schema is one of lists.
-func (s *Schema) isList() bool { return s != nil && s.Props.Type == "array" }
+// IsList reports whether the schema is one of lists.
+func (s *Schema) IsList() bool { return s != nil && s.isList }
 
 // Where finds the place in the document of a path within Props.
 func (s *Schema) Where(path string) string {

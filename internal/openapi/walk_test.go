@@ -175,7 +175,7 @@ components:
 		}},
 	} {
 		d := read(t, fmt.Sprintf(answers, test.more))
-		_, _, found := d.Resources()
+		_, _, found := d.Resources(nil)
 		want := []string{"paths[/things/{id}].get.responses.20: warning: is not enforced: an answer must have a status code, such as '200' or '2XX', or 'default'"}
 		if got := findings(found); !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

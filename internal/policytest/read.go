@@ -101,7 +101,9 @@ func readFile(name string) (*suite, Errors) {
 		group, _ := o.GroupVersion()
 		if take := foreign[group+"/"+o.Kind]; take != nil {
 			if err := take(s, o); err != nil {
-				found = append(found, finding.Finding{File: name, Line: o.Line(""), Message: err.Error()})
+				one := finding.Of(o, "")
+				one.Message = err.Error()
+				found = append(found, one)
 			}
 		}
 	}

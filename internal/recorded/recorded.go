@@ -26,15 +26,19 @@ type Request struct {
 	// Method is empty for the event of a verb that the API does not have. Target is the path with
 	// the query.
 	Method, Target string
+	// Origin is the scheme and the host that the request was sent to; empty if the record does not say.
+	Origin string
 	// Headers has neither Content-Type nor lines about the connection.
 	Headers     [][2]string
 	ContentType string
 	Body        []byte // nil if there is none
 	// User is who sent it; nil if the record does not say.
 	User *identity.User
-	// Old is the stored object before the request, and Answer the object of the answer, as JSON; nil if
-	// they are not known.
+	// Old is the stored object before the request, and Answer the JSON of the answer, in an audit log
+	// only an object; nil if they are not known.
 	Old, Answer []byte
+	// AnswerType is the media type of the answer; empty if the record does not say.
+	AnswerType string
 	// Code is the answer's; 0 if it is not known.
 	Code int
 	// AuditID, Stage and Verb say which event of an audit log it is of; they are empty for other
@@ -72,6 +76,9 @@ func Entry(text []byte, limits document.Limits) (*Request, error) {
 		return nil, errors.New("the entry has no method, or no URL that can be read")
 	}
 	r.Target = target.RequestURI()
+	if target.Host != "" {
+		r.Origin = target.Scheme + "://" + target.Host
+	}
 	each(member(sent, "headers"), func(h document.Node) {
 		switch name, value := textOf(member(h, "name")), textOf(member(h, "value")); {
 		case strings.EqualFold(name, "content-type"):
@@ -92,21 +99,62 @@ func Entry(text []byte, limits document.Limits) (*Request, error) {
 			return nil, fmt.Errorf("the body of the entry is no base64: %w", err)
 		}
 	}
+	content := member(answer, "content")
+	r.AnswerType = textOf(member(content, "mimeType"))
+	if text := textOf(member(content, "text")); text != "" && IsJSON(r.AnswerType) {
+		r.Answer = []byte(text)
+		if textOf(member(content, "encoding")) == "base64" {
+			if r.Answer, err = base64.StdEncoding.DecodeString(text); err != nil {
+				r.Answer = nil // an answer that cannot be read is as one that is not known
+			}
+		}
+	}
 	return r, nil
 }
 
-// HAR returns the entry of an HTTP archive with the number, from 1.
-func HAR(data []byte, entry int) (*Request, error) {
+// IsJSON reports whether a media type is one of JSON.
+func IsJSON(media string) bool {
+	media, _, _ = strings.Cut(media, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	return media == "application/json" || strings.HasSuffix(media, "+json")
+}
+
+// entriesOf returns the entries of an HTTP archive.
+func entriesOf(data []byte) ([]json.RawMessage, error) {
 	var archive struct {
 		Log struct{ Entries []json.RawMessage }
 	}
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &archive); err != nil {
 		return nil, fmt.Errorf("must be an HTTP archive: %w", err)
 	}
-	entries := archive.Log.Entries
-	switch {
-	case len(entries) == 0:
+	if len(archive.Log.Entries) == 0 {
 		return nil, errors.New("must be an HTTP archive with entries")
+	}
+	return archive.Log.Entries, nil
+}
+
+// Archive returns the entries of an HTTP archive that can be used, and how many cannot.
+func Archive(data []byte) (all []*Request, unusable int, err error) {
+	entries, err := entriesOf(data)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, text := range entries {
+		if r, err := Entry(text, single); err == nil {
+			all = append(all, r)
+		} else {
+			unusable++
+		}
+	}
+	return all, unusable, nil
+}
+
+// HAR returns the entry of an HTTP archive with the number, from 1.
+func HAR(data []byte, entry int) (*Request, error) {
+	entries, err := entriesOf(data)
+	switch {
+	case err != nil:
+		return nil, err
 	case entry < 1 || entry > len(entries):
 		return nil, fmt.Errorf("has the entries 1 to %d, and not %d", len(entries), entry)
 	}

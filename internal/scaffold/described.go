@@ -17,6 +17,7 @@ type described struct {
 	title, origin string
 	isSwagger     bool
 	operations    []operation
+	recorded      map[string][]request // by method and path
 }
 
 // An operation is one method at one path.
@@ -26,7 +27,7 @@ type operation struct {
 }
 
 // methods are the methods for which requests are made. The ones with bodies tell most, and come first.
-var methods = []string{"POST", "PUT", "GET", "DELETE"}
+var methods = []string{"POST", "PUT", "PATCH", "GET", "DELETE"}
 
 // read reads a document that has no errors.
 func read(text []byte) (*described, error) {

@@ -160,7 +160,7 @@ func (r *request) testcase(name string) *testcase.Case {
 		}
 		made.Request.Body, made.Request.ContentType = body, r.media
 	}
-	if r.method == "GET" || r.method == "PUT" || r.method == "DELETE" {
+	if r.method == "GET" || r.method == "PUT" || r.method == "PATCH" || r.method == "DELETE" {
 		made.Existing = json.RawMessage("{}")
 	}
 	return made

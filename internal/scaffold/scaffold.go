@@ -31,7 +31,13 @@ type Document struct {
 	Dir string
 	// IsOwn says that the team that writes the policies owns the document too.
 	IsOwn bool
+	// recorded has requests of each operation, by method and path, if the document was made of them. It
+	// is a guess then, and is observed before it is enforced.
+	recorded map[string][]request
 }
+
+// isEnforced reports whether the document is enforced from the first.
+func (d *Document) isEnforced() bool { return d.IsOwn && d.recorded == nil }
 
 // Policies are policy files to start from.
 type Policies struct {
@@ -41,6 +47,8 @@ type Policies struct {
 	Cases int
 	// Upstream is the URL of the API without a path; "" if that is not known.
 	Upstream string
+	// Remarks are sentences for whoever starts from the files.
+	Remarks []string
 }
 
 // A Refusal is the error of a description that cannot be loaded.
@@ -74,6 +82,7 @@ func ForDocument(d *Document) (*Policies, error) {
 	if err != nil {
 		return nil, err
 	}
+	described.recorded = d.recorded
 	if len(described.operations) == 0 {
 		return nil, errors.New("must describe at least one operation in `paths`")
 	}
@@ -88,6 +97,8 @@ func ForDocument(d *Document) (*Policies, error) {
 			"{defaults: Off}", "# The document says with `default` what the API does. Nothing is filled in.")
 		files = append(files, source.File{Name: filepath.Join(d.Dir, name), Data: made.Files[name], Root: d.Dir})
 		tested = append(tested, name)
+	}
+	if !d.isEnforced() {
 		made.Files[base+".rollout.yaml"] = overlayOf(d.Name, "How far "+described.title+" is in force",
 			"# Requests pass as they come, and the gateway counts what it would refuse: see `gateway status`.\n# Delete this file to enforce the document. The tests leave it out.\n",
 			"{rollout: {mode: Observe}}", "")
@@ -96,15 +107,15 @@ func ForDocument(d *Document) (*Policies, error) {
 	if compiled.Set == nil {
 		return nil, Refusal(errorsOf(compiled.Found))
 	}
-	pairs, err := described.play(compiled.Set)
+	cases, err := described.play(compiled.Set)
 	if err != nil {
 		return nil, err
 	}
-	if len(pairs) > 0 {
-		made.Files[base+"_test.yaml"] = testOf(base, tested, pairs)
-		made.Cases = 2 * len(pairs)
+	if len(cases) > 0 {
+		made.Files[base+"_test.yaml"] = testOf(base, tested, cases, d.recorded != nil)
+		made.Cases = len(cases)
 	}
-	made.Files[base+".limit.yaml"] = limitOf(base, d.IsOwn)
+	made.Files[base+".limit.yaml"] = limitOf(base, d.isEnforced())
 	return made, nil
 }
 

@@ -13,36 +13,51 @@ import (
 )
 
 const (
-	// maxPairs bounds how many operations are tested, maxTried how many are tried, and maxSpoiled how many wrong requests
-	// of each.
-	maxPairs, maxTried, maxSpoiled = 20, 300, 12
+	// maxTested bounds how many operations are tested, maxTried how many are tried, and maxSpoiled how many wrong
+	// requests of each.
+	maxTested, maxTried, maxSpoiled = 20, 300, 12
 )
 
-// A pair is a request that is admitted and one that is refused, of one operation.
-type pair struct{ admitted, refused *testcase.Case }
-
-// play finds pairs by playing requests.
-func (d *described) play(set *policies.Set) (pairs []pair, err error) {
+// play finds cases by playing requests: for each operation one that is admitted and one that is refused, or what
+// clients sent.
+func (d *described) play(set *policies.Set) (cases []*testcase.Case, err error) {
 	trial, err := policytest.NewTrial(set)
 	if err != nil {
 		return nil, err
 	}
 	defer trial.Close()
+	tested := 0
 	for i := range d.operations {
-		if len(pairs) == maxPairs || i == maxTried {
+		if tested == maxTested || i == maxTried {
 			break
 		}
-		if one, found := d.pairOf(trial, &d.operations[i]); found {
-			pairs = append(pairs, one)
+		found := d.casesOf(trial, &d.operations[i])
+		if len(found) > 0 {
+			tested++
 		}
+		cases = append(cases, found...)
 	}
-	return pairs, nil
+	return cases, nil
 }
 
-// pairOf finds a pair of an operation.
-func (d *described) pairOf(trial *policytest.Trial, o *operation) (found pair, isFound bool) {
+// casesOf finds the cases of an operation.
+func (d *described) casesOf(trial *policytest.Trial, o *operation) (found []*testcase.Case) {
 	name := o.method + " " + o.path
-	for _, right := range d.requests(o) {
+	sent := d.recorded[name]
+	for i := range sent {
+		said := name + " admits a recorded request"
+		if i > 0 {
+			said += fmt.Sprintf(" (%d)", i+1)
+		}
+		if admitted := played(trial, sent[i].testcase(said)); admitted != nil && admitted.Expect.Decision != "Denied" {
+			found = append(found, admitted)
+		}
+	}
+	requests := sent
+	if d.recorded == nil {
+		requests = d.requests(o)
+	}
+	for _, right := range requests {
 		admitted := played(trial, right.testcase(name+" admits what the document describes"))
 		if admitted == nil || admitted.Expect.Decision == "Denied" {
 			continue
@@ -52,12 +67,16 @@ func (d *described) pairOf(trial *policytest.Trial, o *operation) (found pair, i
 				break
 			}
 			refused := played(trial, wrong.testcase(name+" "+wrong.what))
-			if refused != nil && refused.Expect.Decision == "Denied" && (refused.Expect.Code == 422 || refused.Expect.Code == 401) {
-				return pair{admitted, refused}, true
+			if refused == nil || refused.Expect.Decision != "Denied" || refused.Expect.Code != 422 && refused.Expect.Code != 401 {
+				continue
 			}
+			if d.recorded == nil {
+				found = append(found, admitted)
+			}
+			return append(found, refused)
 		}
 	}
-	return pair{}, false
+	return found
 }
 
 // played returns a case with what becomes of it; nil if the answer is none that a test could expect.
@@ -78,17 +97,21 @@ func played(trial *policytest.Trial, c *testcase.Case) *testcase.Case {
 }
 
 // testOf returns the file of a test.
-func testOf(base string, files []string, pairs []pair) []byte {
+func testOf(base string, files []string, cases []*testcase.Case, isRecorded bool) []byte {
 	var b bytes.Buffer
 	paths := make([]string, len(files))
 	for i, name := range files {
 		paths[i] = quoted(filepath.ToSlash(name))
 	}
-	fmt.Fprintf(&b, "# A request of each operation that is admitted, and one that is refused.\napiVersion: admission-gateway.io/v1alpha1\nkind: PolicyTest\nmetadata: {name: %s}\nspec:\n  policies: [%s]\n  dialect: Plain\n  cases:\n",
+	if isRecorded {
+		b.WriteString("# Requests as they were recorded, and for each operation one that is refused.\n")
+	} else {
+		b.WriteString("# A request of each operation that is admitted, and one that is refused.\n")
+	}
+	fmt.Fprintf(&b, "apiVersion: admission-gateway.io/v1alpha1\nkind: PolicyTest\nmetadata: {name: %s}\nspec:\n  policies: [%s]\n  dialect: Plain\n  cases:\n",
 		quoted(label(base)), strings.Join(paths, ", "))
-	for _, p := range pairs {
-		writeCase(&b, p.admitted)
-		writeCase(&b, p.refused)
+	for _, c := range cases {
+		writeCase(&b, c)
 	}
 	return b.Bytes()
 }

@@ -17,8 +17,8 @@ const OriginWording = "wording"
 // adviceOn checks the messages of a schema's own rules against the API conventions (VAL-4), and
 // finds rules that no object can meet because they always fail.
 func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings field.ErrorList) {
-	advise := func(path *field.Path, message string, names func() (literals, fields []string)) {
-		if advice := reword.Advice(message, names); advice != "" {
+	advise := func(path *field.Path, message string) {
+		if advice := reword.Advice(message); advice != "" {
 			warnings = append(warnings, field.Invalid(path, wording.Omitted, advice).WithOrigin(OriginWording))
 		}
 	}
@@ -28,12 +28,11 @@ func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings fiel
 			warnings = append(warnings, field.Invalid(at.Child("rule"), r.Rule, err.Error()))
 		}
 		if message := strings.TrimSpace(r.Message); message != "" {
-			advise(at.Child("message"), message, func() (literals, fields []string) { return cel.Names(r.Rule) })
+			advise(at.Child("message"), message)
 		}
 		if strings.TrimSpace(r.MessageExpression) != "" {
-			parts, _ := cel.Names(r.MessageExpression)
-			for _, part := range parts {
-				advise(at.Child("messageExpression"), part, nil)
+			for _, part := range cel.Literals(r.MessageExpression) {
+				advise(at.Child("messageExpression"), part)
 			}
 		}
 	}

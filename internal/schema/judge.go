@@ -13,6 +13,18 @@ type Judge struct {
 	Use jsonschema.Use
 }
 
+// Judged returns the schema of values of which nothing is asked but what the judge says of them.
+func Judged(j *Judge, isList bool) *Schema {
+	root := &Shape{accepts: anyKind, null: nullIsValue, preserves: true}
+	if isList {
+		root.typeName = "array"
+	}
+	root.summarise()
+	s := &Schema{root: root, judge: j}
+	s.settle()
+	return s
+}
+
 // judge adds what the judge finds in a value of the object. An update that replaces the object has to be right as a
 // whole: what a patch is not to blame for [Schema.ValidatePatched] drops.
 func (w *validator) judge(j *Judge, obj, v document.Node) {

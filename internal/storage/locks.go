@@ -30,7 +30,8 @@ type takenLock struct {
 
 // A Locker locks objects for several gateways.
 type Locker interface {
-	// Lock waits no longer than so long for another gateway that writes the object.
+	// Lock waits no longer than so long for another gateway that writes the object. The error is a LocksAwayError if
+	// nothing is known of other gateways.
 	Lock(object string, wait time.Duration) (SharedLock, error)
 }
 
@@ -50,6 +51,28 @@ var (
 	ErrLockSlow    = errors.New("the writes to this object that came before took too long")
 )
 
+// A LocksAwayError says that what keeps the locks of several gateways does not answer.
+type LocksAwayError struct{ Err error }
+
+// Error implements error.
+func (e *LocksAwayError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why it does not answer.
+func (e *LocksAwayError) Unwrap() error { return e.Err }
+
+// A Need says what a write needs the lock of its object for.
+type Need uint8
+
+const (
+	// NeedsNone: the write takes no lock.
+	NeedsNone Need = iota
+	// ForOthers: for the writes of others, which it must not come between. It goes on with the gateway's own lock if what
+	// keeps the locks of several gateways does not answer: then others that depend on that are refused.
+	ForOthers
+	// ForItself: it depends on what is stored, and is refused without the lock.
+	ForItself
+)
+
 // NewLocks returns locks that are free.
 func NewLocks() *Locks { return &Locks{seed: maphash.MakeSeed()} }
 
@@ -64,7 +87,7 @@ type ObjectLock struct {
 func (o *Locks) Share(with Locker) { o.shared = with }
 
 // Acquire takes the lock of an object, and waits for it no longer than wait says. The tracer may be nil.
-func (o *Locks) Acquire(upstream, path string, wait func() time.Duration, tracer Tracer) (ObjectLock, error) {
+func (o *Locks) Acquire(upstream, path string, need Need, wait func() time.Duration, tracer Tracer) (ObjectLock, error) {
 	l := o.Of(upstream, path)
 	if err := l.Acquire(wait); err != nil || o.shared == nil {
 		return l, err
@@ -74,11 +97,14 @@ func (o *Locks) Acquire(upstream, path string, wait func() time.Duration, tracer
 	if tracer != nil {
 		tracer.Locked(began, err)
 	}
-	if err != nil {
+	var away *LocksAwayError
+	switch {
+	case err == nil:
+		l.shared = shared
+	case need == ForItself || !errors.As(err, &away):
 		l.Release()
 		return ObjectLock{}, err
 	}
-	l.shared = shared
 	return l, nil
 }
 

@@ -93,18 +93,42 @@ func (n *noLocker) Lock(string, time.Duration) (SharedLock, error) { return n, n
 func (n *noLocker) IsValid() bool                                  { return false }
 func (n *noLocker) Release()                                       {}
 
-// TestSharedLock: without the lock of all gateways there is none, and one that was lost is known to be.
+// TestSharedLock: a write that depends on what is stored has no lock without the one of all gateways, and a lock that was lost is
+// known to be. A write that takes it for others has the gateway's own if nothing is known of other gateways.
 func TestSharedLock(t *testing.T) {
-	locks, shared := NewLocks(), &noLocker{err: errors.New("away")}
-	locks.Share(shared)
 	over := func() time.Duration { return 0 }
-	if _, err := locks.Acquire("u", "/a", over, nil); err != shared.err {
-		t.Errorf("got %v", err)
+	taken, away := errors.New("another gateway has it"), &LocksAwayError{errors.New("away")}
+	for _, c := range []struct {
+		name    string
+		answers error
+		need    Need
+		want    error
+		isValid bool
+	}{
+		{"given, for itself", nil, ForItself, nil, false},
+		{"given, for others", nil, ForOthers, nil, false},
+		{"taken, for itself", taken, ForItself, taken, false},
+		{"taken, for others", taken, ForOthers, taken, false},
+		{"away, for itself", away, ForItself, away, false},
+		{"away, for others", away, ForOthers, nil, true},
+	} {
+		locks := NewLocks()
+		locks.Share(&noLocker{c.answers})
+		l, err := locks.Acquire("u", "/a", c.need, over, nil)
+		if err != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+		if err == nil {
+			if l.IsValid() != c.isValid {
+				t.Errorf("%s: the lock counts: %v", c.name, l.IsValid())
+			}
+			if again := locks.Of("u", "/a").Acquire(over); again != ErrLockSlow {
+				t.Errorf("%s: the gateway's own lock is given twice: %v", c.name, again)
+			}
+			l.Release()
+		}
+		if err := locks.Of("u", "/a").Acquire(over); err != nil {
+			t.Errorf("%s: the gateway's own lock was not given back: %v", c.name, err)
+		}
 	}
-	shared.err = nil
-	l, err := locks.Acquire("u", "/a", over, nil)
-	if err != nil || l.IsValid() {
-		t.Errorf("got %v, valid %v", err, l.IsValid())
-	}
-	l.Release()
 }

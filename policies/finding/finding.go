@@ -158,7 +158,7 @@ func summaryOf(s Severity, n int) string {
 func Sort(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(findings)
 }
@@ -175,8 +175,15 @@ func (f *List) File(name, format string, args ...any) {
 
 // At records a finding about a field of an object.
 func (f *List) At(o *manifest.Object, severity Severity, path, format string, args ...any) {
-	file, line, at := o.Where(path)
-	f.Found = append(f.Found, Finding{File: file, Line: line, Field: at, Message: fmt.Sprintf(format, args...), Severity: severity})
+	one := Of(o, path)
+	one.Severity, one.Message = severity, fmt.Sprintf(format, args...)
+	f.Found = append(f.Found, one)
+}
+
+// Of returns a finding without words about a field of an object.
+func Of(o *manifest.Object, path string) Finding {
+	at := o.Where(path)
+	return Finding{File: at.File, Line: at.Line, Column: at.Column, Field: at.Path}
 }
 
 // Fields records Kubernetes' findings about an object.
@@ -213,7 +220,7 @@ func (f *List) Read(errs []*manifest.Error) bool {
 		if !err.Warning {
 			severity, ok = Error, false
 		}
-		f.Found = append(f.Found, Finding{File: err.File, Line: err.Line, Field: err.Path, Message: err.Msg, Severity: severity})
+		f.Found = append(f.Found, Finding{File: err.File, Line: err.Line, Column: err.Column, Field: err.Path, Message: err.Msg, Severity: severity})
 	}
 	return ok
 }

@@ -53,17 +53,17 @@ func each(w io.Writer, found []Finding, show func(Finding) string) error {
 	return nil
 }
 
-// text is a line for people. Below the finding about a place within a line stand that line and a caret.
+// text is a line for people. Below the finding about a place within an expression stand its line and a caret.
 func text(f Finding) string {
 	line := f.String()
 	if strings.Contains(f.Rule, "/") { // one of many rules of a kind, which exceptions name
 		line += " [" + f.Rule + "]"
 	}
+	if place := fmt.Sprintf("%s:%d", f.File, f.Line); f.Column > 0 && strings.HasPrefix(line, place+":") {
+		line = fmt.Sprintf("%s:%d%s", place, f.Column, line[len(place):])
+	}
 	if f.Excerpt == "" {
 		return line
-	}
-	if place := fmt.Sprintf("%s:%d", f.File, f.Line); strings.HasPrefix(line, place+":") {
-		line = fmt.Sprintf("%s:%d%s", place, f.Column, line[len(place):])
 	}
 	excerpt := strings.TrimLeft(f.Excerpt, " \t")
 	cut := utf8.RuneCountInString(f.Excerpt) - utf8.RuneCountInString(excerpt)

@@ -2,9 +2,14 @@ package lint
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
+	"github.com/admission-gateway/gateway/internal/reword"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -28,7 +33,7 @@ func Fix(f source.File, found []finding.Finding) (data []byte, fixed int) {
 		var ok bool
 		switch one.Rule {
 		case messages.id:
-			ok = replaceMessage(lines, one)
+			ok = replaceMessage(lines, one.Line-1)
 		case lists.id:
 			lines, ok = typeList(lines, one.Line-1)
 		}
@@ -39,24 +44,44 @@ func Fix(f source.File, found []finding.Finding) (data []byte, fixed int) {
 	return []byte(strings.Join(lines, "\n")), fixed
 }
 
-// replaceMessage replaces a message by the one that is proposed, if it stands in one line as it is.
-func replaceMessage(lines []string, f finding.Finding) bool {
-	_, better, ok := strings.Cut(f.Message, "; better: ")
-	if !ok {
+// replaceMessage replaces the message that a line has by the one that is proposed. A message that goes on in the next
+// line, or stands there with other members, is left alone.
+func replaceMessage(lines []string, at int) bool {
+	line := lines[at]
+	start := strings.Index(line, "message:")
+	if start < 0 || strings.Contains(line[:start], "{") || goesOn(lines[at+1:], indentOf(line)) {
 		return false
 	}
-	line := lines[f.Line-1]
-	i := strings.Index(line, "message:")
-	if i < 0 {
+	start += len("message:")
+	var message yaml.Node
+	if yaml.Unmarshal([]byte(line[start:]), &message) != nil || len(message.Content) != 1 {
 		return false
 	}
-	start := i + len("message:")
-	value := strings.TrimLeft(line[start:], " ")
-	if value == "" || strings.ContainsAny(value[:1], `|>&*!`) || strings.Contains(value, "}") || strings.Contains(value, " #") {
+	value := message.Content[0]
+	isInLine := value.Kind == yaml.ScalarNode && value.Style&(yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0 &&
+		value.Anchor == "" && value.LineComment == "" && !strings.HasSuffix(value.Value, "}") && !strings.HasSuffix(value.Value, ",")
+	if !isInLine {
 		return false
 	}
-	lines[f.Line-1] = line[:start] + " " + `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(better) + `"`
+	better, problems := reword.Message(value.Value)
+	if len(problems) == 0 {
+		return false
+	}
+	lines[at] = line[:start] + " " + strconv.Quote(better)
 	return true
+}
+
+// keyOfMember matches a line that begins a member of an object.
+var keyOfMember = regexp.MustCompile(`:(?: |$)`)
+
+// goesOn reports whether the value of a member goes on in the lines behind it, which are deeper than its key.
+func goesOn(lines []string, indent int) bool {
+	for _, line := range lines {
+		if text := strings.TrimSpace(line); text != "" {
+			return indentOf(line) > indent && text[0] != '#' && !keyOfMember.MatchString(text)
+		}
+	}
+	return false
 }
 
 // typeList adds the type to a list whose schema begins in a line.

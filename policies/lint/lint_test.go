@@ -193,6 +193,36 @@ alias: *again`)
 	}
 }
 
+// TestFixMessages: --fix writes a message only if it is the whole value of its line.
+func TestFixMessages(t *testing.T) {
+	for text, want := range map[string]string{
+		"message: this should be set":                `message: "this must be set"`,
+		"message: \"this should be set\"":            `message: "this must be set"`,
+		"message: 'it''s set, and should be ü'":      `message: "it's set, and must be ü"`,
+		"message: this should be set # for now":      "",
+		"message: this should be\n      set":         "",
+		"message: \"this should be\n      set\"":     "",
+		"message: >-\n      this should be set":      "",
+		"message: You can't book more than 3 desks":  "",
+		"message: this should be set\n    reason: a": "message: \"this must be set\"\n    reason: a",
+		"message: this should be set\n    # a":       "message: \"this must be set\"\n    # a",
+	} {
+		files := crd("mended:\n  type: string\n  x-kubernetes-validations:\n  - rule: \"true\"\n    " + text)
+		data, _ := Fix(files[0], Of(files))
+		if want == "" {
+			want = text
+		}
+		indented := strings.ReplaceAll(want, "\n", "\n"+strings.Repeat(" ", 14))
+		if !strings.Contains(string(data), indented) {
+			t.Errorf("%s: got\n%s", text, data)
+		}
+	}
+	flow := crd(`mended: {type: string, x-kubernetes-validations: [{rule: "true", message: this should be set}]}`)
+	if data, fixed := Fix(flow[0], Of(flow)); fixed != 0 || string(data) != string(flow[0].Data) {
+		t.Errorf("%d mended:\n%s", fixed, data)
+	}
+}
+
 // TestSuites: the counts of each rule over the definitions of well-known projects change only with the rules.
 func TestSuites(t *testing.T) {
 	dir := os.Getenv("SUITES_DIR")

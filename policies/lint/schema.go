@@ -149,7 +149,7 @@ func (l *linter) wording(s *node) {
 		if n.Kind() != document.String {
 			continue
 		}
-		if advice := reword.Advice(n.Str(), nil); advice != "" {
+		if advice := reword.Advice(n.Str()); advice != "" {
 			l.found(messages, n.Path(), "%s", advice)
 		}
 	}

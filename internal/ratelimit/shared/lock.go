@@ -52,7 +52,7 @@ type Lock struct {
 }
 
 // Lock takes the lock of a name, and waits no longer than so long for another gateway that has it. The error is
-// ErrLocked, or one of Redis.
+// ErrLocked, or Redis does not answer.
 func (s *Store) Lock(name string, wait time.Duration) (*Lock, error) {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -91,6 +91,8 @@ func (l *Lock) take() (bool, error) {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return false, nil
+	case errors.Is(err, redis.ErrPoolTimeout): // Redis may well answer other gateways
+		return false, fmt.Errorf("%w, or too many requests ask Redis for locks", ErrLocked)
 	case err != nil:
 		return false, fmt.Errorf("the lock in Redis cannot be taken: %w", err)
 	}

@@ -166,7 +166,7 @@ func (s objectDeletions) deleteMatching(w, one *storage.Write, h storage.Handler
 			return err
 		}
 		one.Info.Path = string(path)
-		if err := s.c.lock(e, path); err != nil {
+		if err := s.c.lock(e, path, storage.ForItself); err != nil {
 			return err
 		}
 		if w.Object != nil {

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"net/url"
 	"strings"
 	"time"
 
@@ -10,19 +11,35 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// lockFor takes the lock of the request's object. Whether a backend compares the version that a write is pinned
-// to shows nowhere before a write is lost. So no two writes that read the object first come at the same
-// time, and no other write comes between if one of those would undo it.
+// lockFor takes the lock of the request's object.
 func (c *collection) lockFor(r *storage.Request, readsFirst bool) error {
-	switch b := &c.Resource.Backend; {
-	case c.comparesFor(&r.Info) && !c.isProved(methodOf(r.Head.Method)) || c.comparesWrite(&r.Info, r.Head):
-		// A write that names no version must not come between the comparison of another one and its write.
-		return c.lock(&r.Exchanges, r.ItemTarget(&r.Info))
-	case !r.Info.IsObject() || b.Concurrency != resource.BestEffort && b.Versions == resource.NativeVersions:
-	case readsFirst || c.storesWhole() || r.Info.Verb == resource.VerbUpdate && c.patchesByRules():
-		return c.lock(&r.Exchanges, r.ItemTarget(&r.Info))
+	need := c.lockNeed(r, readsFirst)
+	if need == storage.NeedsNone {
+		return nil
 	}
-	return nil
+	return c.lock(&r.Exchanges, r.ItemTarget(&r.Info), need)
+}
+
+// lockNeed returns what a write needs the lock of its object for. Whether a backend compares the version that a write is
+// pinned to shows nowhere before a write is lost. So no two writes that read the object first come at the same time, and
+// no other write comes between if one of those would undo it.
+func (c *collection) lockNeed(r *storage.Request, readsFirst bool) storage.Need {
+	b := &c.Resource.Backend
+	isVersioned := b.Concurrency != resource.BestEffort && b.Versions == resource.NativeVersions
+	switch {
+	case !r.Info.IsObject():
+		return storage.NeedsNone
+	case c.comparesWrite(&r.Info, r.Head):
+		return storage.ForItself
+	case !isVersioned && (readsFirst || c.storesWhole() || r.Info.Verb == resource.VerbUpdate && c.patchesByRules()):
+		return storage.ForItself
+	case !c.comparesFor(&r.Info) || c.isProved(methodOf(r.Head.Method)):
+		return storage.NeedsNone
+	case b.Preconditions == resource.GatewayPreconditions:
+		return storage.ForItself
+	}
+	// The write names no version, and must not come between the comparison of another one and its write.
+	return storage.ForOthers
 }
 
 // storesWhole reports whether there are writes that change a part of an object by storing all of it as it was
@@ -48,14 +65,14 @@ func (c *collection) lockNew(e *storage.Exchanges, path []byte) error {
 	if c.Resource.Backend.Concurrency != resource.BestEffort {
 		return nil
 	}
-	return c.lock(e, path)
+	return c.lock(e, path, storage.ForItself)
 }
 
 // maxWait bounds the wait for the writes to an object that came before.
 const maxWait = 10 * time.Second
 
 // lock takes the lock of the object at a path until Request.Unlock.
-func (c *collection) lock(e *storage.Exchanges, path []byte) error {
+func (c *collection) lock(e *storage.Exchanges, path []byte, need storage.Need) error {
 	if e.IsLocked() {
 		return nil
 	}
@@ -63,11 +80,20 @@ func (c *collection) lock(e *storage.Exchanges, path []byte) error {
 	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
-	// A path with a slash at its end may be another spelling of the same.
-	lock, err := c.Locks.Acquire(c.Backend.Name, strings.TrimSuffix(str(path), "/"), func() time.Duration { return time.Until(by) }, e.Tracer)
+	lock, err := c.Locks.Acquire(c.Backend.Name, lockName(str(path)), need, func() time.Duration { return time.Until(by) }, e.Tracer)
 	if err != nil {
 		return status.ServiceUnavailable(err.Error(), 1)
 	}
 	e.KeepLock(lock)
 	return nil
+}
+
+// lockName returns one name for all spellings of a path that a backend may read alike: encoded or not, and with a slash at the
+// end or without. Paths that become equal so wait for each other, which does no harm.
+func lockName(path string) string {
+	path = strings.TrimSuffix(path, "/")
+	if decoded, err := url.PathUnescape(path); err == nil {
+		return decoded
+	}
+	return path
 }

@@ -65,3 +65,31 @@ func TestLockForRules(t *testing.T) {
 		}
 	}
 }
+
+// TestLockNames: all spellings of a path that a backend may read alike have one lock.
+func TestLockNames(t *testing.T) {
+	for _, c := range []struct{ path, want string }{
+		{"/notes/a", "/notes/a"},
+		{"/notes/a/", "/notes/a"},
+		{"/notes/%61", "/notes/a"},
+		{"/notes/%61/", "/notes/a"},
+		{"/notes/a@b", "/notes/a@b"},
+		{"/notes/a%40b", "/notes/a@b"},
+		{"/notes/a%2Fb", "/notes/a/b"},
+		{"/notes/a%2fb", "/notes/a/b"},
+		{"/notes/caf%C3%A9", "/notes/café"},
+		{"/notes/caf%c3%a9", "/notes/café"},
+		{"/notes/a+b", "/notes/a+b"},
+		{"/notes/a%20b", "/notes/a b"},
+		{"/notes/A", "/notes/A"},
+		{"/notes/%2F", "/notes//"},
+		{"/", ""},
+	} {
+		if got := lockName(c.path); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.path, got, c.want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = lockName("/notes/a-plain-name/") }); n > 0 {
+		t.Errorf("the name of a lock takes %v allocations", n)
+	}
+}

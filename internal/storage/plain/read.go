@@ -22,6 +22,9 @@ func (s objectReads) Read(r *storage.Request) error {
 		return s.c.readTagged(r, nil, edits)
 	}
 	m := storage.Message{IsSafe: true, IsEdited: edits}
+	if r.IsHead() && edits && r.Info.IsObject() {
+		m.Method = methodGet // only the object shows how long it is once it is completed
+	}
 	if s.c.keeps(resource.Selectors) && r.Info.Verb.Selects() {
 		var err error
 		if l, err = s.c.readListOptions(&r.Info); err != nil {
@@ -32,7 +35,16 @@ func (s objectReads) Read(r *storage.Request) error {
 	if err := r.Send(s.c.Backend, &m); err != nil || !m.IsEdited {
 		return err
 	}
+	dropUnread(r)
 	return s.c.completeRead(r, l, r.Response.ETag())
+}
+
+// dropUnread ends the answer to a HEAD for which the backend was asked by GET, if its body has not come whole.
+func dropUnread(r *storage.Request) {
+	if a := &r.Response; r.IsHead() && a.IsStream() {
+		a.Close()
+		a.ForgetBody(false)
+	}
 }
 
 // readTagged reads an object whose ETag the gateway makes, and compares what the client names itself. The ETag of a HEAD is one of
@@ -50,10 +62,7 @@ func (c *collection) readTagged(r *storage.Request, target []byte, edits bool) e
 		own = bytes.Clone(r.Response.ETag())
 	}
 	isComplete, err := c.tagRead(r)
-	if a := &r.Response; r.IsHead() && a.IsStream() {
-		a.Close()
-		a.ForgetBody(false)
-	}
+	dropUnread(r)
 	if isComplete || err != nil || !edits {
 		return err
 	}
