@@ -142,7 +142,9 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 		template += "/" + s
 	}
 	for _, base := range at.bases {
-		r.Paths = append(r.Paths, base+template+cmp.Or(collection, object).slash())
+		if collection != nil || r.IsSingleton() {
+			r.Paths = append(r.Paths, base+template+cmp.Or(collection, object).slash())
+		}
 		if object != nil && !r.IsSingleton() {
 			r.Paths = append(r.Paths, base+template+"/{name}"+object.slash())
 		}
