@@ -183,6 +183,24 @@ func (l *loader) assemble() {
 			l.Read(f.errs)
 		}
 	}
+	if l.gateway.readsOnce {
+		l.forgetTexts()
+	}
+}
+
+// forgetTexts drops the texts of files that hold OpenAPI documents alone, which may be large: the documents have all of it.
+func (l *loader) forgetTexts() {
+	others := map[string]bool{}
+	for _, o := range l.all {
+		others[o.File] = others[o.File] || !o.OpenAPI
+	}
+	for i := range l.source.Files {
+		f := &l.source.Files[i]
+		if hasOthers, hasObjects := others[f.Name]; hasObjects && !hasOthers {
+			delete(l.texts, f.Name)
+			f.Data = nil
+		}
+	}
 }
 
 // weightOf returns how much memory it takes to compile a module, or to read data for modules, at most.
