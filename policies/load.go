@@ -81,6 +81,9 @@ func (l *loader) load(s *source.Source) *Set {
 	l.source, l.Found, l.plans.focus = s, slices.Clone(s.Found), s.Focus
 	l.held.Open(l.gateway.Memory, nil)
 	defer l.held.Close()
+	if sizeOf(s.Files) > largeFiles {
+		defer memory.Spare()()
+	}
 	for _, one := range stages {
 		begun := time.Now()
 		one.run(l)
@@ -92,6 +95,16 @@ func (l *loader) load(s *source.Source) *Set {
 		l.gateway.Timed(l.times.all)
 	}
 	return l.set
+}
+
+// largeFiles is how many bytes of files take much more memory to load than the process has otherwise.
+const largeFiles = 1 << 20
+
+func sizeOf(files []source.File) (bytes int) {
+	for i := range files {
+		bytes += len(files[i].Data)
+	}
+	return bytes
 }
 
 // loader makes a set of the objects of the files. It has what several kinds of objects give and take. What is of one kind
