@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -161,13 +163,19 @@ func eventually(t testing.TB, what string, ok func() bool) {
 
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
+			_ = l.Close() // nothing was accepted
+			return l.Addr().String()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
+
+// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
+// listeners on port 0, so that no connection takes the port before the test listens on it.
+var nextPort atomic.Uint32
+
+func init() { nextPort.Store(rand.Uint32()) }
 
 // kubectl runs kubectl against a server and returns what it printed and whether it succeeded.
 func kubectl(t testing.TB, url, stdin string, args ...string) (out string, ok bool) {

@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/watch"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/lastgood"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -33,6 +34,9 @@ type Options struct {
 	// Overdue, if set, is called for a reading that has taken longer than a minute and goes on.
 	// Loaded, Confirmed or Rejected is called when it ends.
 	Overdue func(Finding)
+	// LastGood keeps the files in force for gateways that start while the files have errors; nil
+	// keeps none.
+	LastGood *lastgood.Store
 	// Gateway says what the gateway's configuration has. Files that ask for something else are
 	// refused.
 	Gateway Gateway
@@ -95,13 +99,57 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	set, found := CompileFor(s, m.options.Gateway)
 	done()
 	if set == nil {
-		return nil, found
+		return m.restore(s, found)
 	}
 	m.note(ReadNew, found)
 	m.logFindings(found)
 	m.source = s
 	m.swap(set, m.options.Loaded)
+	m.keep()
 	return m, found
+}
+
+// restore begins with the files that were last in force, because those at hand have errors.
+func (m *Manager) restore(refused *source.Source, found []Finding) (*Manager, []Finding) {
+	if m.options.LastGood == nil {
+		return nil, found
+	}
+	s, at, err := m.options.LastGood.Restore(refused, time.Now())
+	if err != nil {
+		return nil, append(found, Finding{File: strings.Join(m.paths, ", "),
+			Message: "must have no errors, because there are no older policy files to begin with: " + err.Error()})
+	}
+	set, older := CompileFor(s, m.options.Gateway)
+	if set == nil {
+		return nil, append(found, older...)
+	}
+	m.source = s
+	m.swap(set, m.options.Loaded)
+	found = append(found, Finding{File: strings.Join(m.paths, ", "), Severity: Warning,
+		Message: "the policy files have errors, so that the gateway began with the policy files that were in force at " + at.Format(time.RFC3339)})
+	m.refuse(found)
+	return m, found
+}
+
+// keep keeps the files in force for gateways that start later. What fails is logged: the files are in force all the same.
+func (m *Manager) keep() {
+	if m.options.LastGood == nil {
+		return
+	}
+	if err := m.options.LastGood.Keep(m.source, time.Now()); err != nil {
+		m.options.Log.Error("the policy files in force cannot be kept for gateways that start later", "cause", err)
+	}
+}
+
+// refuse reports files that have errors: the set in force stays.
+func (m *Manager) refuse(found []Finding) {
+	m.logFindings(found)
+	m.options.Log.Error("the policy files are refused, the policies in force stay",
+		"generation", m.Current().generation, "hash", m.Current().hash)
+	m.note(ReadRefused, found)
+	if m.options.Rejected != nil {
+		m.options.Rejected(found)
+	}
 }
 
 // logged returns a function that logs the times of the stages of a load, and passes them to told,
@@ -161,6 +209,9 @@ func (m *Manager) refresh(force bool) []Finding {
 	m.dirs = s.Dirs
 	fingerprint := s.Fingerprint()
 	if fingerprint == m.tried && !force && !done() {
+		if m.last.Load().Outcome != ReadRefused {
+			m.keep() // still without errors
+		}
 		return nil // what was reported as overdue has an end that is reported too
 	}
 	m.tried = fingerprint
@@ -172,17 +223,13 @@ func (m *Manager) refresh(force bool) []Finding {
 		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),
 			Message: "must hold policy files; to run without any the gateway must be started anew"})
 	}
-	m.logFindings(found)
 	if set == nil {
-		m.options.Log.Error("the policy files are refused, the policies in force stay",
-			"generation", m.Current().generation, "hash", m.Current().hash)
-		m.note(ReadRefused, found)
-		if m.options.Rejected != nil {
-			m.options.Rejected(found)
-		}
+		m.refuse(found)
 		return found
 	}
+	m.logFindings(found)
 	m.source = s
+	defer m.keep()
 	if set.hash == m.Current().hash {
 		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", set.hash)
 		m.note(ReadSame, found)

@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/lastgood"
 )
 
 // events records the calls of a Manager.
@@ -267,5 +268,112 @@ func TestOneGenerationThroughout(t *testing.T) {
 	readers.Wait()
 	if _, rejected := e.counts(); rejected != 0 {
 		t.Errorf("the files were refused %d times: %v", rejected, e.rejected)
+	}
+}
+
+// TestLastGood: a manager that starts while the files have errors begins with those that were in force last, says so, and
+// follows the files once they are mended.
+func TestLastGood(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1)})
+	file, kept := filepath.Join(dir, "a.yaml"), filepath.Join(t.TempDir(), "last")
+	key := filepath.Join(testutil.WriteFiles(t, map[string]string{"key": strings.Repeat("k", 32)}), "key")
+	store := func(maxAge time.Duration) *lastgood.Store {
+		t.Helper()
+		s, err := lastgood.New(lastgood.Options{Path: kept, KeyFile: key, MaxAge: maxAge, Configuration: "c"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	start := func(s *lastgood.Store) (*Manager, *events, []Finding) {
+		var e events
+		o := e.options()
+		o.LastGood = s
+		m, found := NewManager([]string{dir}, o)
+		return m, &e, found
+	}
+	good, e, found := start(store(time.Hour))
+	if good == nil || len(found) > 0 || len(e.rejected) > 0 {
+		t.Fatalf("got %v, %v", found, e.rejected)
+	}
+	testutil.WriteFile(t, file, widgetsOf(2))
+	if found := good.Reload(); len(found) > 0 {
+		t.Fatal(found)
+	}
+	testutil.WriteFile(t, file, "kind: [")
+	if found := good.Reload(); !finding.HasErrors(found) {
+		t.Fatal("the file is no error")
+	}
+	if m, _, found := start(nil); m != nil || !finding.HasErrors(found) {
+		t.Errorf("without a store got %v, %v", m, found)
+	}
+
+	m, e, found := start(store(time.Hour))
+	if m == nil {
+		t.Fatal(found)
+	}
+	if got := defaultSize(t, m.Current()); got != "2" || m.Current().Hash() != good.Current().Hash() {
+		t.Errorf("got size %s", got)
+	}
+	last := found[len(found)-1].String()
+	if !finding.HasErrors(found) || !strings.HasPrefix(last, dir+": warning: the policy files have errors, so that the gateway began with the policy files that were in force at 20") {
+		t.Errorf("got %v", found)
+	}
+	if len(e.loaded) != 1 || len(e.rejected) != 1 || m.LastReading().Outcome != ReadRefused {
+		t.Errorf("got %+v, %v", e, m.LastReading())
+	}
+	if again, err := os.ReadFile(kept); err != nil || len(again) == 0 {
+		t.Errorf("the kept files are gone: %v", err)
+	}
+	testutil.WriteFile(t, file, widgetsOf(3))
+	if found := m.Reload(); len(found) > 0 || defaultSize(t, m.Current()) != "3" {
+		t.Errorf("got %v", found)
+	}
+
+	testutil.WriteFile(t, file, "kind: [")
+	if m, _, found := start(store(time.Nanosecond)); m != nil || !strings.Contains(fmt.Sprint(found), "must have no errors, because there are no older policy files to begin with: "+
+		kept+" may not be used: it is older than `maxAgeSeconds`") {
+		t.Errorf("older than its age: got %v, %v", m, found)
+	}
+	testutil.WriteFile(t, key, strings.Repeat("x", 32))
+	if m, _, found := start(store(time.Hour)); m != nil || !strings.Contains(fmt.Sprint(found), kept+" may not be used: it was not written with the key of `keyFile`") {
+		t.Errorf("with another key: got %v, %v", m, found)
+	}
+}
+
+// TestLastGoodAges: files that are refused are not kept as if they were good, however long the process runs.
+func TestLastGoodAges(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": widgetsOf(1), "key": strings.Repeat("k", 32)})
+	policies, kept := filepath.Join(dir, "a.yaml"), filepath.Join(t.TempDir(), "last")
+	s, err := lastgood.New(lastgood.Options{Path: kept, KeyFile: filepath.Join(dir, "key"), MaxAge: time.Nanosecond, Configuration: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() string {
+		t.Helper()
+		data, err := os.ReadFile(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	o := (&events{}).options()
+	o.LastGood = s
+	m, found := NewManager([]string{policies}, o)
+	if m == nil {
+		t.Fatal(found)
+	}
+	first := read()
+	m.refresh(false)
+	good := read()
+	if good == first {
+		t.Error("files without errors are not kept anew")
+	}
+	testutil.WriteFile(t, policies, "kind: [")
+	m.refresh(false)
+	m.refresh(false)
+	m.refresh(true)
+	if read() != good {
+		t.Error("files with errors are kept, or make older ones younger")
 	}
 }

@@ -19,7 +19,7 @@ func check(paths []string, file string, timed func([]policies.StageTime)) ([]fin
 		return nil, nil, err
 	}
 	if len(paths) == 0 {
-		paths = c.Policies
+		paths = c.Policies.Paths
 	}
 	files := source.Read(paths, &source.Progress{})
 	found := append(examine(files, c, timed), accountless(file, c, files)...)

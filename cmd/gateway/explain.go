@@ -132,7 +132,7 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 			return nil, err
 		}
 		if len(paths) == 0 {
-			q.Policies = c.Policies
+			q.Policies = c.Policies.Paths
 		}
 		if q.Bundles, err = fileBundles(c); err != nil {
 			return nil, err

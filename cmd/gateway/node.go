@@ -30,6 +30,7 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/lastgood"
 	"github.com/admission-gateway/gateway/proxy"
 	"github.com/admission-gateway/gateway/proxy/events"
 )
@@ -116,8 +117,13 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	}
 	gateway := asked(c)
 	gateway.Bundles, gateway.Memory, gateway.Timed = n.bundles.Initial(), n.memory, n.policiesCompiled
-	manager, found := policies.NewManager(c.Policies, policies.Options{
-		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
+	lastGood, err := newLastGood(c)
+	if err != nil {
+		return nil, &failure{exitUsage, err}
+	}
+	manager, found := policies.NewManager(c.Policies.Paths, policies.Options{
+		LastGood: lastGood,
+		Loaded:   n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
 	})
 	if manager == nil {
@@ -170,6 +176,19 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	}
 	n.public, n.offered = public, []*handover.Listener{public, private}
 	return n, nil
+}
+
+// newLastGood keeps policy files for gateways that start later; nil if the configuration does not ask for that.
+func newLastGood(c *config.Configuration) (*lastgood.Store, error) {
+	l := c.Policies.LastGood
+	if l == nil {
+		return nil, nil
+	}
+	s, err := lastgood.New(lastgood.Options{Path: l.Path, KeyFile: l.KeyFile, MaxAge: l.MaxAge(), Configuration: c.Hash()})
+	if err != nil {
+		return nil, fmt.Errorf("policies.lastGood.keyFile: %w", err)
+	}
+	return s, nil
 }
 
 // startNode is newNode for as long as no signal asks for the end: then it returns nil at once, even

@@ -120,7 +120,7 @@ func TestSharedLimits(t *testing.T) {
 
 // By TLS both sides show certificates, from files beside the configuration; leases are given back when the gateway ends.
 func TestSharedLimitsByTLS(t *testing.T) {
-	dir, port := t.TempDir(), redistest.FreePort(t)
+	dir, port := t.TempDir(), testutil.FreePort(t)
 	authority := credentialstest.NewAuthority(t, "redis")
 	cert, key := authority.Server(t, []string{"127.0.0.1"}).Write(t, dir, "redis")
 	authority.Client(t, "gateway", nil).Write(t, dir, "gateway")

@@ -125,7 +125,7 @@ func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string
 			return nil, scan.UsageError{Err: err}
 		}
 		if len(paths) == 0 {
-			paths = c.Policies
+			paths = c.Policies.Paths
 		}
 	}
 	if len(paths) == 0 {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -135,15 +137,25 @@ http {
 // startGatewayWith runs it with further lines of the configuration.
 func startGatewayWith(t testing.TB, lines, upstream string, policies ...string) *program {
 	t.Helper()
-	args := []string{"--upstream", upstream, "--dialect", "Plain"}
-	admin := freeAddress(t)
-	config := filepath.Join(t.TempDir(), "gateway.yaml")
-	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+lines)
+	files := make([]string, 0, len(policies))
 	for i, text := range policies {
 		file := filepath.Join(t.TempDir(), fmt.Sprintf("policies-%d.yaml", i))
 		write(t, file, text)
+		files = append(files, file)
+	}
+	return startGatewayFor(t, lines, upstream, files...)
+}
+
+// startGatewayFor runs it with policy files that exist.
+func startGatewayFor(t testing.TB, lines, upstream string, files ...string) *program {
+	t.Helper()
+	args := []string{"--upstream", upstream, "--dialect", "Plain"}
+	for _, file := range files {
 		args = append(args, "--policies", file)
 	}
+	admin := freeAddress(t)
+	config := filepath.Join(t.TempDir(), "gateway.yaml")
+	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+lines)
 	return start(t, "http://"+admin+"/readyz", func(address string) *exec.Cmd {
 		return exec.Command(gatewayProgram, append([]string{"serve", "--listen", address, "--admin", admin, "--config", config}, args...)...)
 	})
@@ -240,13 +252,19 @@ func eventually(ok func() bool, closed <-chan struct{}) bool {
 
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
+			_ = l.Close() // nothing was accepted
+			return l.Addr().String()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
+
+// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
+// listeners on port 0, so that no connection takes the port before the test listens on it.
+var nextPort atomic.Uint32
+
+func init() { nextPort.Store(rand.Uint32()) }
 
 func write(t testing.TB, file, text string) {
 	t.Helper()

@@ -7,6 +7,8 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -246,13 +249,19 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
+			_ = l.Close() // nothing was accepted
+			return l.Addr().String()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
+
+// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
+// listeners on port 0, so that no connection takes the port before the test listens on it.
+var nextPort atomic.Uint32
+
+func init() { nextPort.Store(mathrand.Uint32()) }
 
 // kube-apiserver takes every object of both ways, in strict validation and without a warning.
 func TestKubernetesTakesTheObjects(t *testing.T) {

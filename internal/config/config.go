@@ -37,6 +37,15 @@ const (
 	Pass   UnderscoreHeaders = "Pass"
 )
 
+// ForwardedHeader is the header in which trusted proxies name the client.
+type ForwardedHeader string
+
+// The headers, of which a proxy sends one and may pass on the other as its client sent it.
+const (
+	XForwardedFor ForwardedHeader = "XForwardedFor"
+	Forwarded     ForwardedHeader = "Forwarded" // RFC 7239
+)
+
 // Configuration is a checked configuration: every field has its value, defaults included.
 type Configuration struct {
 	// Listen is the address, host and port, on which clients are served.
@@ -50,8 +59,8 @@ type Configuration struct {
 	// Routes choose the upstream of a request: the longest PathPrefix of those whose Host fits, a named host
 	// before any host. There is at least one.
 	Routes []Route `json:"routes"`
-	// Policies are files and directories with policies. Paths in a file are relative to its directory.
-	Policies []string `json:"policies"`
+	// Policies says where the policy files are.
+	Policies Policies `json:"policies"`
 	// Bundles are bundles of OPA that RegoPolicies name.
 	Bundles []Bundle `json:"bundles"`
 	// AdmitOn says which object the validating ones of them judge before Kubernetes backends.
@@ -70,6 +79,8 @@ type Configuration struct {
 	UnderscoreHeaders UnderscoreHeaders `json:"underscoreHeaders"`
 	// TrustedProxies are the peers, as addresses or CIDR blocks, whose word on who the client is counts.
 	TrustedProxies []Prefix `json:"trustedProxies"`
+	// ForwardedHeader is the header in which they name the client.
+	ForwardedHeader ForwardedHeader `json:"forwardedHeader"`
 	// Identity says whose credentials count; nil if none do.
 	Identity *Identity `json:"identity"`
 	// UnregisteredResources is how resources are treated that no policy file describes.
@@ -80,7 +91,11 @@ type Configuration struct {
 	Telemetry Telemetry `json:"telemetry"`
 	// Redis keeps the limits that gateways share; if nil, no policy may ask for shared limits.
 	Redis *Redis `json:"redis"`
+	hash  string
 }
+
+// Hash is the SHA-256 of the configuration with its defaults and flags, without the contents of the files that it names.
+func (c *Configuration) Hash() string { return c.hash }
 
 // TypeMeta is in every file.
 type TypeMeta struct {
@@ -290,6 +305,7 @@ func Default() *Configuration {
 		DrainSeconds:            10,
 		ShutdownDeadlineSeconds: 30,
 		UnderscoreHeaders:       Refuse,
+		ForwardedHeader:         XForwardedFor,
 		AdmitOn:                 AdmitOnRequest,
 		Telemetry:               defaultTelemetry(),
 	}

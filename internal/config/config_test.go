@@ -40,6 +40,7 @@ func TestDefaults(t *testing.T) {
 	u.assumeDialect()
 	want.Upstreams = []UpstreamSpec{u}
 	want.Routes = []Route{{PathPrefix: "/", Upstream: "default"}}
+	want.hash = c.hash // TestHash
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
@@ -87,12 +88,13 @@ unregisteredResources: {protectStatus: true, checkNames: true}
 	cluster.assumeDialect()
 	want.Upstreams = []UpstreamSpec{orders, cluster}
 	want.Routes = []Route{{Host: "orders.example.com", PathPrefix: "/v2", Upstream: "orders"}, {PathPrefix: "/", Upstream: "cluster"}}
-	want.Policies = []string{filepath.Join(dir, "policies"), "/etc/gateway/more.yaml"}
+	want.Policies.Paths = []string{filepath.Join(dir, "policies"), "/etc/gateway/more.yaml"}
 	want.Limits.BodyBytes, want.Limits.JSONDepth = 1<<20, 32
 	want.Timeouts.HeaderDeadlineSeconds = 5
 	want.DrainSeconds, want.UnderscoreHeaders = 0, Drop
 	want.TrustedProxies = []Prefix{{netip.MustParsePrefix("10.0.0.0/8")}, {netip.MustParsePrefix("::1/128")}}
 	want.UnregisteredResources = UnregisteredResources{ProtectStatus: true, CheckNames: true}
+	want.hash = c.hash // TestHash
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
@@ -109,7 +111,8 @@ func TestFlagsOverride(t *testing.T) {
 	want.Listen, want.Admin.Listen = ":2", ":3"
 	u := defaultUpstream()
 	u.Name, u.Endpoints, u.Dialect = "default", []string{"http://c"}, Plain
-	want.Upstreams, want.Routes, want.Policies = []UpstreamSpec{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, []string{"y", "z"}
+	want.Upstreams, want.Routes, want.Policies.Paths = []UpstreamSpec{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, []string{"y", "z"}
+	want.hash = c.hash // TestHash
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
@@ -173,6 +176,8 @@ func TestProblems(t *testing.T) {
 		{"a budget below one body", head + upstream + "limits: {bodiesInFlightBytes: 1000}\n", Flags{}, "gateway.yaml:4: limits.bodiesInFlightBytes: must be greater than or equal to `limits.bodyBytes`, which is 3145728"},
 		{"the rest", head + upstream + "underscoreHeaders: pass\ntrustedProxies: [10.0.0.1/8]\npolicies: ['']\n", Flags{}, "gateway.yaml:5: trustedProxies[0]: must be a block without bits beyond its length: '10.0.0.0/8', not '10.0.0.1/8'"},
 		{"the rest, decodable", head + upstream + "underscoreHeaders: pass\npolicies: ['']\n", Flags{}, "gateway.yaml:5: policies[0]: must name a file or directory\ngateway.yaml:4: underscoreHeaders: must be 'Refuse', 'Drop' or 'Pass', not 'pass'"},
+		{"a header of proxies that is none", head + upstream + "forwardedHeader: forwarded\ntrustedProxies: [10.0.0.0/8]\n", Flags{}, "gateway.yaml:4: forwardedHeader: must be 'XForwardedFor' or 'Forwarded', not 'forwarded'"},
+		{"a header of no proxies", head + upstream + "forwardedHeader: Forwarded\n", Flags{}, "gateway.yaml:4: forwardedHeader: must not be 'Forwarded' without `trustedProxies`: no peer would be believed"},
 		{"a proxy that is none", head + upstream + "trustedProxies: [proxy]\n", Flags{}, "gateway.yaml:4: trustedProxies[0]: must be an address or a CIDR block such as '10.0.0.0/8', not 'proxy'"},
 		{"flags", "", Flags{Listen: "x", Admin: ":70000", Upstream: "127.0.0.1:9000", Dialect: "k8s", Policies: []string{""}}, "" +
 			"--listen: must be a host and a port such as '127.0.0.1:8080', not 'x'\n" +

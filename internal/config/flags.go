@@ -55,7 +55,7 @@ func (f *Flags) apply(c *Configuration) []error {
 		}
 	}
 	if len(f.Policies) > 0 {
-		c.Policies = f.Policies
+		c.Policies.Paths = f.Policies
 	}
 	for _, p := range f.Policies {
 		if p == "" {

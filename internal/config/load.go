@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -31,6 +33,11 @@ func Load(file string, flags Flags) (*Configuration, error) {
 	if len(errs) > 0 {
 		return nil, errs
 	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	c.hash = fmt.Sprintf("%x", sha256.Sum256(data)) // before what depends on the machine
 	c.Limits.derive()
 	return c, nil
 }
@@ -64,9 +71,7 @@ func read(file string) (*Configuration, *manifest.Object, Errors) {
 	}
 	v := &validator{object: o}
 	v.configuration(c)
-	for i := range c.Policies {
-		beside(file, &c.Policies[i])
-	}
+	beside(file, c.Policies.files()...)
 	beside(file, c.TLS.files()...)
 	beside(file, c.Identity.files()...)
 	beside(file, append(c.Admin.TLS.files(), &c.Admin.TokenFile)...)
@@ -102,7 +107,7 @@ func beside(file string, names ...*string) {
 
 // decode lays the file's values over the defaults, which the items of lists have too.
 func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
-	var d manifest.Decoder
+	d := manifest.Decoder{Inside: insidePolicies}
 	errs := d.Decode(o, &struct {
 		TypeMeta       `json:",inline"`
 		*Configuration `json:",inline"`

@@ -2,8 +2,10 @@
 package testutil
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -42,22 +44,29 @@ func within(patience time.Duration, ok func() bool) bool {
 	return true
 }
 
-// FreeAddress returns an address on the loopback interface on which nothing listens now. Another
-// process may take it: a test that can listen on port 0 itself needs none.
-func FreeAddress(t testing.TB) string {
+// FreeAddress returns an address on the loopback interface on which nothing listens now, with a port of [FreePort].
+func FreeAddress(t testing.TB) string { return fmt.Sprint("127.0.0.1:", FreePort(t)) }
+
+// FreePort returns a port of the loopback interface on which nothing listens now, and never the same port twice. The
+// ports are below the range from which the system takes those of clients and of listeners on port 0. Otherwise any
+// connection on the machine could take the port before the test listens on it.
+func FreePort(t testing.TB) int {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		_ = l.Close() // nothing was accepted
-		if _, twice := given.LoadOrStore(address, true); !twice {
-			return address
+	for range ports {
+		port := lowest + int(next.Add(1)%ports)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			_ = l.Close() // nothing was accepted
+			return port
 		}
 	}
+	t.Fatalf("something listens on each port from %d to %d", lowest, lowest+ports-1)
+	return 0
 }
 
-// given are the addresses that this process got, so that no test gets one for two listeners.
-var given sync.Map
+// Redis uses a second port for its cluster, 10,000 above the first. It is outside of the system's range too.
+const lowest, ports = 12000, 10000
+
+// next counts the ports from a random one on, so that tests of several processes take different ones.
+var next atomic.Uint32
+
+func init() { next.Store(rand.Uint32()) }

@@ -64,9 +64,17 @@ func becomes(t testing.TB, since func() time.Duration, after time.Duration) {
 }
 
 func TestFreeAddress(t *testing.T) {
-	l, err := net.Listen("tcp", FreeAddress(t))
-	if err != nil {
-		t.Fatal(err)
+	given := map[string]bool{}
+	for range 100 {
+		address := FreeAddress(t)
+		if given[address] {
+			t.Fatalf("%s is given twice", address)
+		}
+		given[address] = true
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
 	}
-	_ = l.Close()
 }

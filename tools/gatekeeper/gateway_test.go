@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -152,13 +154,19 @@ func start(t *testing.T, files map[string]string) *gateway {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
+			_ = l.Close() // nothing was accepted
+			return l.Addr().String()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
+
+// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
+// listeners on port 0, so that no connection takes the port before the test listens on it.
+var nextPort atomic.Uint32
+
+func init() { nextPort.Store(rand.Uint32()) }
 
 // A request creates an object, or updates it if old is set.
 type request struct {

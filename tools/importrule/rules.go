@@ -75,7 +75,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/backend":          {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":            {nil, nil},
 	"internal/doctest":          {nil, nil},
-	"internal/testutil":         {nil, []string{"policies/policiestest"}},
+	"internal/testutil":         {nil, []string{"policies/policiestest", "internal/ratelimit"}},
 	"policies/policiestest":     {[]string{"internal/testutil", "policies"}, nil},
 }
 

@@ -3,6 +3,8 @@ package redistest
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // Server is a running redis-server.
@@ -32,7 +36,7 @@ type Server struct {
 // server ends with the test.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return StartAt(t, FreePort(t), args...)
+	return StartAt(t, testutil.FreePort(t), args...)
 }
 
 // StartAt runs a server on a certain port.
@@ -46,7 +50,7 @@ func StartAt(t testing.TB, port int, args ...string) *Server {
 // StartSentinel runs a sentinel with the lines of its configuration, which it rewrites.
 func StartSentinel(t testing.TB, lines ...string) *Server {
 	t.Helper()
-	s := New(t, FreePort(t))
+	s := New(t, testutil.FreePort(t))
 	file := filepath.Join(s.dir, "sentinel.conf")
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -68,13 +72,19 @@ func New(t testing.TB, port int, args ...string) *Server {
 	if !slices.Contains(args, "--tls-port") {
 		s.args = append(s.args, "--port", strconv.Itoa(port))
 	}
-	s.args = append(append(s.args, "--bind", "127.0.0.1", "--dir", dir, "--loglevel", "warning"), args...)
+	s.args = append(append(s.args, "--bind", "127.0.0.1", "--dir", dir, "--loglevel", "warning", "--unixsocket", unixSocket), args...)
 	return s
 }
 
 // Run starts the server, the first time or after Kill, and waits until it accepts connections.
 func (s *Server) Run() {
 	s.t.Helper()
+	// Redis makes its Unix socket after it has taken its ports. Whether a port answers does not show that: another
+	// process may have taken it.
+	ready := filepath.Join(s.dir, unixSocket)
+	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.t.Fatal(err)
+	}
 	s.process = exec.Command("redis-server", s.args...)
 	var output bytes.Buffer
 	s.process.Stdout, s.process.Stderr = &output, &output
@@ -89,9 +99,7 @@ func (s *Server) Run() {
 	}()
 	s.t.Cleanup(func() { kill(process, ended) })
 	for {
-		c, err := net.Dial("tcp", s.Address)
-		if err == nil {
-			_ = c.Close()
+		if _, err := os.Stat(ready); err == nil {
 			return
 		}
 		select {
@@ -101,6 +109,9 @@ func (s *Server) Run() {
 		}
 	}
 }
+
+// unixSocket is relative to the server's directory, because the path of a socket must be short.
+const unixSocket = "redis.sock"
 
 // Kill ends the server at once, and waits until it has ended.
 func (s *Server) Kill() { kill(s.process, s.ended) }
@@ -127,15 +138,4 @@ func (s *Server) Port() int {
 	_, port, _ := net.SplitHostPort(s.Address)
 	n, _ := strconv.Atoi(port)
 	return n
-}
-
-// FreePort is a port without a listener.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -53,7 +53,7 @@ func TestACL(t *testing.T) {
 
 // TestTLS: both sides show certificates, and a server that is not known is not asked.
 func TestTLS(t *testing.T) {
-	dir, port := t.TempDir(), redistest.FreePort(t)
+	dir, port := t.TempDir(), testutil.FreePort(t)
 	authority := credentialstest.NewAuthority(t, "redis")
 	pair := authority.Client(t, "gateway", nil).TLS(t)
 	cert, key := authority.Server(t, []string{"127.0.0.1"}).Write(t, dir, "server")
