@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies"
 )
@@ -48,7 +51,7 @@ func readGator(s *suite, o *manifest.Object) error {
 			if len(objects) == 0 {
 				return fmt.Errorf("%s has no object", c.Object)
 			}
-			one.Object = objects[0]
+			one.Object = clusterWide(objects[0])
 			for _, file := range c.Inventory {
 				more, err := objectsIn(filepath.Join(dir, file))
 				if err != nil {
@@ -56,18 +59,13 @@ func readGator(s *suite, o *manifest.Object) error {
 				}
 				one.setting.Objects = append(one.setting.Objects, more...)
 			}
-			one.violations = &violations{}
-			for _, a := range c.Assertions {
-				if err := one.violations.assert(a.Violations); err != nil {
-					return fmt.Errorf("tests[%d].cases[%d]: %w", i, j, err)
+			one.violations = []violations{}
+			for k, a := range c.Assertions {
+				v, err := assertion(a.Violations, a.Message)
+				if err != nil {
+					return fmt.Errorf("tests[%d].cases[%d].assertions[%d]: %w", i, j, k, err)
 				}
-				if a.Message != "" && one.Expect.Message == "" {
-					one.Expect.Message = "/" + a.Message + "/"
-				}
-			}
-			one.Expect.Decision = "Allowed"
-			if one.violations.most > 0 {
-				one.Expect.Decision = "Denied"
+				one.violations = append(one.violations, v)
 			}
 			one.skip = unserved(dir, test.Template)
 			if test.Skip || c.Skip {
@@ -82,8 +80,14 @@ func readGator(s *suite, o *manifest.Object) error {
 // manyViolations is more than any request has.
 const manyViolations = 1 << 20
 
-// assert takes what a suite expects: a number, yes or no. Without it there must be one at least.
-func (v *violations) assert(expected any) error {
+// assertion reads how many violations with a message a suite expects: a number, yes or no. Without it there must be one at
+// least. The message is a regular expression; without one all violations count.
+func assertion(expected any, message string) (v violations, err error) {
+	if message != "" {
+		if v.message, err = regexp.Compile(message); err != nil {
+			return v, fmt.Errorf("message: must be a regular expression: %w", err)
+		}
+	}
 	switch e := expected.(type) {
 	case nil:
 		v.least, v.most = 1, manyViolations
@@ -100,10 +104,30 @@ func (v *violations) assert(expected any) error {
 		case e == "yes":
 			v.least, v.most = 1, manyViolations
 		case e != "no":
-			return fmt.Errorf("violations: must be a number, 'yes' or 'no', not '%s'", e)
+			return v, fmt.Errorf("violations: must be a number, 'yes' or 'no', not '%s'", e)
 		}
 	}
-	return nil
+	return v, nil
+}
+
+// clusterWide returns an object without its namespace if objects of its kind are in none: gator judges it, an API server would
+// refuse it.
+func clusterWide(object json.RawMessage) json.RawMessage {
+	o := nameOf(object)
+	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+	_, isNamespaced, isKnown := policies.NativeResource(kind.GroupKind())
+	if isNamespaced || !isKnown || o.Metadata.Namespace == "" {
+		return object
+	}
+	d, err := document.Parse(object, document.Limits{})
+	if err != nil {
+		return object
+	}
+	defer d.Release()
+	metadata, _ := d.Root().Get("metadata")
+	namespace, _ := metadata.Get("namespace")
+	d.Remove(namespace)
+	return d.AppendTo(nil)
 }
 
 // unserved returns why the policies of a template cannot be played; empty if they can.
@@ -138,14 +162,4 @@ func objectsIn(file string) (all []json.RawMessage, err error) {
 		all = append(all, json.RawMessage(o.JSON))
 	}
 	return all, nil
-}
-
-// contains reports whether a message has an expected text, or matches a /pattern/.
-func contains(message, expected string) bool {
-	if len(expected) > 1 && expected[0] == '/' && expected[len(expected)-1] == '/' {
-		if p, err := regexp.Compile(expected[1 : len(expected)-1]); err == nil {
-			return p.MatchString(message)
-		}
-	}
-	return hasText(message, expected)
 }

@@ -4,6 +4,7 @@ package policytest
 
 import (
 	"encoding/json"
+	"regexp"
 
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
@@ -23,12 +24,16 @@ type testCase struct {
 	setting  setting
 	// skip says why the case cannot be played; empty if it can.
 	skip string
-	// violations bounds how many causes a refusal has, for suites that count them; nil if they do not matter.
-	violations *violations
+	// violations say how many violations there are, for suites that count them in place of a decision; nil if they do not
+	// matter.
+	violations []violations
 }
 
-// violations is how many causes a refusal may have.
-type violations struct{ least, most int }
+// violations is how many causes or warnings an answer may have whose messages match; nil counts all.
+type violations struct {
+	least, most int
+	message     *regexp.Regexp
+}
 
 // A setting is shared by the cases that are played through one gateway.
 type setting struct {

@@ -1,0 +1,57 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// TestGatorAssertions: every assertion of gator's counts, over the violations whose messages match.
+func TestGatorAssertions(t *testing.T) {
+	files := map[string]string{
+		"template.yaml": `apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: flaws}
+spec:
+  crd: {spec: {names: {kind: Flaws}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    rego: |
+      package flaws
+      violation[{"msg": msg}] { msg := input.review.object.metadata.annotations[_] }
+`,
+		"constraint.yaml": "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: Flaws\nmetadata: {name: flaws}\n",
+		"object.yaml":     "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: none, annotations: {a: first, b: second a, c: second b}}\n",
+		"good.yaml":       "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n",
+	}
+	for _, test := range []struct {
+		object, assertions string
+		want               string // the problems
+	}{
+		{"object", `[{violations: 3}]`, "[]"},
+		{"object", `[{violations: yes}, {message: "^.*first$", violations: 1}, {message: second, violations: 2}]`, "[]"},
+		{"object", `[{message: third, violations: no}, {message: 'second [ab]'}]`, "[]"},
+		{"object", `[]`, "[]"},
+		{"good", `[{violations: no}, {violations: 0}]`, "[]"},
+		{"good", `[{message: first}]`, `[has 0 violations that match "first", want at least 1; it has []]`},
+		{"object", `[{violations: 99}, {violations: 3}]`, "want 99"},
+		{"object", `[{violations: 3}, {violations: no}]`, "want 0"},
+		{"object", `[{message: second, violations: 3}]`, `has 2 violations that match "second", want 3`},
+	} {
+		files["suite.yaml"] = fmt.Sprintf(`kind: Suite
+apiVersion: test.gatekeeper.sh/v1alpha1
+tests:
+- {name: flaws, template: template.yaml, constraint: constraint.yaml, cases: [{name: one, object: %s.yaml, assertions: %s}]}
+`, test.object, test.assertions)
+		s, err := Run(context.Background(), Options{Paths: []string{testutil.WriteFiles(t, files)}})
+		if err != nil || len(s.Results) != 1 {
+			t.Fatal(s, err)
+		}
+		got := fmt.Sprint(s.Results[0].Problems)
+		if isRight := test.want == "[]"; isRight != (got == "[]") || !hasText(got, test.want) {
+			t.Errorf("%s: got %s, want %s", test.assertions, got, test.want)
+		}
+	}
+}
