@@ -46,7 +46,7 @@ type judgement struct {
 	unknown string // why there is no judgement; empty if there is one
 	keyword string
 	place   string   // of the value
-	schemas []string // pointers of the schemas that it is about, from the first to the one that fails
+	schemas []string // pointers of the schemas from the outermost to the one that fails
 }
 
 // judge judges a request by santhosh-tekuri/jsonschema.

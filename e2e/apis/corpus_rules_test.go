@@ -14,7 +14,7 @@ const (
 	// What a patch makes of the object must be right by the schema of the PUT's body, else of the POST's. The object that the
 	// backend has is empty here.
 	byResult = "the result of a patch"
-	// The object of a resource is an object, also where its schema names no type.
+	// The object of a resource is an object, even if its schema names no type.
 	byObject = "the kind of a body without a type"
 	// A schema of Swagger 2 of the type null is converted to one without a type, for the validators.
 	byNullType = "the type null of Swagger 2"
