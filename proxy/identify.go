@@ -15,29 +15,51 @@ import (
 	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 )
 
 // identify finds out who asks. A client that is not known is refused later, so that the audit log has its request.
 func (h *handler) identify() error {
+	if err := h.who.locate(h); err != nil {
+		return status.BadRequest("%v", err)
+	}
 	h.who.refusal = h.who.identify(h)
 	return nil
 }
 
-// identify determines the user and the address of the client: the peer, or the client for which a
-// trusted proxy speaks. Credentials do not count unless the configuration has `identity`.
-func (w *who) identify(h *handler) error {
+// locate determines the address of the client: the peer's, or that of the client for which a trusted proxy speaks.
+func (w *who) locate(h *handler) error {
 	peer := h.incoming.Peer()
 	w.client = peer.Addr
-	if peer.IsTrusted {
-		var forwarded []string
-		for _, l := range h.incoming.Head.Headers() {
-			if l.Field == message.FieldXForwardedFor && !l.Dropped {
-				forwarded = append(forwarded, str(l.Value))
-			}
-		}
-		w.client = h.gateway.proxies.Client(peer.Addr, forwarded...)
+	if !peer.IsTrusted {
+		return nil
 	}
+	field := message.FieldXForwardedFor
+	if h.gateway.readsForwarded {
+		field = message.FieldForwarded
+	}
+	var lines []string
+	for _, l := range h.incoming.Head.Headers() {
+		if l.Field == field && !l.Dropped {
+			lines = append(lines, str(l.Value))
+		}
+	}
+	if !h.gateway.readsForwarded {
+		w.client = h.gateway.proxies.Client(peer.Addr, lines...)
+		return nil
+	}
+	origin, err := h.gateway.proxies.Forwarded(peer.Addr, lines...)
+	if err != nil {
+		return err
+	}
+	w.client = origin.Client
+	h.request.From.Origin = message.Origin{Client: origin.Client.String(), Proto: origin.Proto, Host: origin.Host}
+	return nil
+}
+
+// identify determines the user. Credentials do not count unless the configuration has `identity`.
+func (w *who) identify(h *handler) error {
 	if h.gateway.identity == nil {
 		w.user = h.gateway.anonymous
 		return nil
@@ -47,7 +69,7 @@ func (w *who) identify(h *handler) error {
 		return err
 	}
 	w.asking = identity.Request{
-		Now: h.request.Started, Peer: peer.Addr, Client: w.client, Connection: proofs(peer),
+		Now: h.request.Started, Peer: h.incoming.Peer().Addr, Client: w.client, Connection: proofs(h.incoming.Peer()),
 		Authorization: authorization, Context: h.trail.spans.Context(), Remote: (*remoteLines)(&h.incoming.Head),
 		RemoteNamed: h.incoming.Head.ConnectionNames(message.FieldXRemote),
 	}

@@ -61,6 +61,7 @@ func New(o Options) (*Gateway, error) {
 	if g.proxies, err = identity.ParseTrustedProxies(names); err != nil {
 		return nil, err
 	}
+	g.readsForwarded = c.ForwardedHeader == config.Forwarded
 	var secure *credentials.Value[*credentials.Server]
 	if c.TLS != nil {
 		if secure, err = credentials.WatchServer(files, "the public listener", TLSFiles(c.TLS)); err != nil {
@@ -76,7 +77,7 @@ func New(o Options) (*Gateway, error) {
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
-		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, MaxConns: int(c.Limits.Connections),
+		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: int(c.Limits.Connections),
 		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: g.metrics.SlowReaderCut,
 		RetryAfter: new(ratelimit.Drops).Add, Memory: g.memory.Memory, Log: o.Log, Panicked: answerPanic,
 	}, g.handle)

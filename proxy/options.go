@@ -81,13 +81,15 @@ type Gateway struct {
 	locksAlone    bool // several gateways write, and each locks objects for its own writes alone
 	unregistered  config.UnregisteredResources
 	proxies       identity.TrustedProxies
-	identity      *identity.Authenticators // nil if no credentials are read
-	anonymous     identity.User
-	often         samplers
-	observers     observers
-	current       atomic.Pointer[scopes]
-	handlers      sync.Pool
-	clock         func() time.Time
+	// readsForwarded says that the proxies name the client by Forwarded.
+	readsForwarded bool
+	identity       *identity.Authenticators // nil if no credentials are read
+	anonymous      identity.User
+	often          samplers
+	observers      observers
+	current        atomic.Pointer[scopes]
+	handlers       sync.Pool
+	clock          func() time.Time
 	// refusesPlainly says that all refusals are Status objects.
 	refusesPlainly bool
 	stop           context.CancelFunc // of what runs beside the requests

@@ -37,6 +37,15 @@ const (
 	Pass   UnderscoreHeaders = "Pass"
 )
 
+// ForwardedHeader is the header in which trusted proxies name the client.
+type ForwardedHeader string
+
+// The headers, of which a proxy sends one and may pass on the other as its client sent it.
+const (
+	XForwardedFor ForwardedHeader = "XForwardedFor"
+	Forwarded     ForwardedHeader = "Forwarded" // RFC 7239
+)
+
 // Configuration is a checked configuration: every field has its value, defaults included.
 type Configuration struct {
 	// Listen is the address, host and port, on which clients are served.
@@ -70,6 +79,8 @@ type Configuration struct {
 	UnderscoreHeaders UnderscoreHeaders `json:"underscoreHeaders"`
 	// TrustedProxies are the peers, as addresses or CIDR blocks, whose word on who the client is counts.
 	TrustedProxies []Prefix `json:"trustedProxies"`
+	// ForwardedHeader is the header in which they name the client.
+	ForwardedHeader ForwardedHeader `json:"forwardedHeader"`
 	// Identity says whose credentials count; nil if none do.
 	Identity *Identity `json:"identity"`
 	// UnregisteredResources is how resources are treated that no policy file describes.
@@ -294,6 +305,7 @@ func Default() *Configuration {
 		DrainSeconds:            10,
 		ShutdownDeadlineSeconds: 30,
 		UnderscoreHeaders:       Refuse,
+		ForwardedHeader:         XForwardedFor,
 		AdmitOn:                 AdmitOnRequest,
 		Telemetry:               defaultTelemetry(),
 	}

@@ -176,6 +176,8 @@ func TestProblems(t *testing.T) {
 		{"a budget below one body", head + upstream + "limits: {bodiesInFlightBytes: 1000}\n", Flags{}, "gateway.yaml:4: limits.bodiesInFlightBytes: must be greater than or equal to `limits.bodyBytes`, which is 3145728"},
 		{"the rest", head + upstream + "underscoreHeaders: pass\ntrustedProxies: [10.0.0.1/8]\npolicies: ['']\n", Flags{}, "gateway.yaml:5: trustedProxies[0]: must be a block without bits beyond its length: '10.0.0.0/8', not '10.0.0.1/8'"},
 		{"the rest, decodable", head + upstream + "underscoreHeaders: pass\npolicies: ['']\n", Flags{}, "gateway.yaml:5: policies[0]: must name a file or directory\ngateway.yaml:4: underscoreHeaders: must be 'Refuse', 'Drop' or 'Pass', not 'pass'"},
+		{"a header of proxies that is none", head + upstream + "forwardedHeader: forwarded\ntrustedProxies: [10.0.0.0/8]\n", Flags{}, "gateway.yaml:4: forwardedHeader: must be 'XForwardedFor' or 'Forwarded', not 'forwarded'"},
+		{"a header of no proxies", head + upstream + "forwardedHeader: Forwarded\n", Flags{}, "gateway.yaml:4: forwardedHeader: must not be 'Forwarded' without `trustedProxies`: no peer would be believed"},
 		{"a proxy that is none", head + upstream + "trustedProxies: [proxy]\n", Flags{}, "gateway.yaml:4: trustedProxies[0]: must be an address or a CIDR block such as '10.0.0.0/8', not 'proxy'"},
 		{"flags", "", Flags{Listen: "x", Admin: ":70000", Upstream: "127.0.0.1:9000", Dialect: "k8s", Policies: []string{""}}, "" +
 			"--listen: must be a host and a port such as '127.0.0.1:8080', not 'x'\n" +

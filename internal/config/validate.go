@@ -10,6 +10,7 @@ import (
 var (
 	dialects    = []Dialect{Kubernetes, Plain}
 	underscores = []UnderscoreHeaders{Refuse, Drop, Pass}
+	forwarded   = []ForwardedHeader{XForwardedFor, Forwarded}
 )
 
 func (v *validator) configuration(c *Configuration) {
@@ -57,6 +58,11 @@ func (v *validator) configuration(c *Configuration) {
 	}
 	if !slices.Contains(underscores, c.UnderscoreHeaders) {
 		v.check("underscoreHeaders", notOneOf(string(c.UnderscoreHeaders), underscores))
+	}
+	if !slices.Contains(forwarded, c.ForwardedHeader) {
+		v.check("forwardedHeader", notOneOf(string(c.ForwardedHeader), forwarded))
+	} else if c.ForwardedHeader == Forwarded && len(c.TrustedProxies) == 0 {
+		v.check("forwardedHeader", "must not be 'Forwarded' without `trustedProxies`: no peer would be believed")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// TrustedProxies are the networks of the proxies whose X-Forwarded-For is believed. The zero value
+// TrustedProxies are the networks of the proxies whose word on the client is believed. The zero value
 // trusts no address.
 type TrustedProxies struct {
 	networks []netip.Prefix

@@ -1,6 +1,9 @@
 package message
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Forward says what the head of the request to the backend is made of beside
 // the client's own header lines.
@@ -13,6 +16,8 @@ type Forward struct {
 	// Peer is the address of the client's end of the connection, Proto its scheme; both are sent to
 	// the backend.
 	Peer, Proto string
+	// Origin is what a trusted proxy says by Forwarded; the zero value without one.
+	Origin Origin
 	// Via is the name of the gateway in Via.
 	Via string
 	// Skip are fields of the client that are not passed on this time.
@@ -31,6 +36,9 @@ type Forward struct {
 	Length    int64
 	IsChunked bool
 }
+
+// An Origin is what a proxy says of a request as its client sent it. What it does not say is empty.
+type Origin struct{ Client, Proto, Host string }
 
 // AppendForward appends to dst the head of the request to the backend: the
 // client's header lines in their order and spelling, without framing and without
@@ -76,12 +84,24 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 				}
 			}
 		}
+		if f.Origin.Client != "" && f.Origin.Client != f.Peer {
+			dst = append(append(dst, f.Origin.Client...), ", "...)
+		}
 		dst = append(append(dst, f.Peer...), "\r\n"...)
+		if h.seen.Has(FieldForwarded) {
+			dst = appendForwarded(dst, f)
+		}
 	}
-	if f.Proto != "" && !h.seen.Has(FieldXForwardedProto) {
+	switch {
+	case f.Origin.Proto != "":
+		dst = append(append(append(dst, "X-Forwarded-Proto: "...), f.Origin.Proto...), "\r\n"...)
+	case f.Proto != "" && !h.seen.Has(FieldXForwardedProto):
 		dst = append(append(append(dst, "X-Forwarded-Proto: "...), f.Proto...), "\r\n"...)
 	}
-	if len(h.Host) > 0 && !h.seen.Has(FieldXForwardedHost) {
+	switch {
+	case f.Origin.Host != "":
+		dst = append(append(append(dst, "X-Forwarded-Host: "...), f.Origin.Host...), "\r\n"...)
+	case len(h.Host) > 0 && !h.seen.Has(FieldXForwardedHost):
 		dst = append(append(append(dst, "X-Forwarded-Host: "...), h.Host...), "\r\n"...)
 	}
 	if f.Via != "" {
@@ -95,6 +115,20 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 	if f.Length >= 0 {
 		dst = strconv.AppendInt(append(dst, "Content-Length: "...), f.Length, 10)
 		dst = append(dst, "\r\n"...)
+	}
+	return append(dst, "\r\n"...)
+}
+
+// appendForwarded appends the gateway's own element of Forwarded.
+func appendForwarded(dst []byte, f *Forward) []byte {
+	dst = append(dst, "Forwarded: for="...)
+	if strings.IndexByte(f.Peer, ':') >= 0 {
+		dst = append(append(append(dst, `"[`...), f.Peer...), `]"`...)
+	} else {
+		dst = append(dst, f.Peer...)
+	}
+	if f.Proto != "" {
+		dst = append(append(dst, ";proto="...), f.Proto...)
 	}
 	return append(dst, "\r\n"...)
 }

@@ -29,9 +29,10 @@ type Options struct {
 	// longest request target, Headers the largest number of header lines.
 	HeadBytes, TargetBytes, Headers int
 	Underscores                     Underscores
-	// Trusted peers may identify the client: their X-Remote-*, Impersonate-*, X-Forwarded-*,
-	// Forwarded and X-Real-IP are kept.
-	Trusted bool
+	// Trusted peers may identify the client: their X-Remote-*, Impersonate-*, X-Forwarded-* and
+	// X-Real-IP are kept. With Forwarded they name the client by Forwarded instead of the last two.
+	// What they do not set could be a client's, and is dropped.
+	Trusted, Forwarded bool
 }
 
 // Head is the head of a request. All slices alias the bytes that were parsed.
@@ -316,8 +317,12 @@ func (h *Head) known(l *Header, o *Options) error {
 		if !o.Trusted {
 			return badRequest("the request has the header '%s': clients may not impersonate through this gateway", l.Name)
 		}
-	case FieldXRemote, FieldXForwarded, FieldXForwardedFor, FieldXForwardedHost, FieldXForwardedProto, FieldXRealIP, FieldForwarded:
+	case FieldXRemote:
 		l.Dropped = !o.Trusted
+	case FieldXForwarded, FieldXForwardedFor, FieldXForwardedHost, FieldXForwardedProto, FieldXRealIP:
+		l.Dropped = !o.Trusted || o.Forwarded
+	case FieldForwarded:
+		l.Dropped = !o.Trusted || !o.Forwarded
 	default:
 		l.Dropped = hopByHop.Has(l.Field)
 	}

@@ -99,12 +99,27 @@ func TestParse(t *testing.T) {
 			},
 		},
 		{
-			name: "underscores passed, peer trusted", head: head("GET / HTTP/1.1", "X_Remote_User: c", "Host: a", "X-Remote-User: c", "Impersonate-User: d", "X-Forwarded-For: e", "Forwarded: f"),
+			name: "underscores passed, peer trusted", head: head("GET / HTTP/1.1", "X_Remote_User: c", "Host: a", "X-Remote-User: c", "Impersonate-User: d", "X-Forwarded-For: e", "X_Real_IP: g"),
 			options: Options{Underscores: PassUnderscores, Trusted: true},
 			want:    Head{Method: []byte("GET"), Target: []byte("/"), Host: []byte("a"), Minor: 1},
 			lines: []line{
 				{"X_Remote_User", "c", FieldXRemote, false}, {"Host", "a", FieldHost, false}, {"X-Remote-User", "c", FieldXRemote, false},
-				{"Impersonate-User", "d", FieldImpersonate, false}, {"X-Forwarded-For", "e", FieldXForwardedFor, false}, {"Forwarded", "f", FieldForwarded, false},
+				{"Impersonate-User", "d", FieldImpersonate, false}, {"X-Forwarded-For", "e", FieldXForwardedFor, false}, {"X_Real_IP", "g", FieldXRealIP, false},
+			},
+		},
+		{
+			name: "Forwarded of a peer that sends X-Forwarded-For", head: head("GET / HTTP/1.1", "Host: a", "X-Forwarded-For: e", "Forwarded: f"),
+			options: Options{Trusted: true},
+			want:    Head{Method: []byte("GET"), Target: []byte("/"), Host: []byte("a"), Minor: 1},
+			lines:   []line{{"Host", "a", FieldHost, false}, {"X-Forwarded-For", "e", FieldXForwardedFor, false}, {"Forwarded", "f", FieldForwarded, true}},
+		},
+		{
+			name: "X-Forwarded-For of a peer that sends Forwarded", head: head("GET / HTTP/1.1", "Host: a", "X-Forwarded-For: e", "X-Forwarded-Proto: g", "X-Forwarded-Prefix: h", "X-Remote-User: c", "Forwarded: f"),
+			options: Options{Trusted: true, Forwarded: true},
+			want:    Head{Method: []byte("GET"), Target: []byte("/"), Host: []byte("a"), Minor: 1},
+			lines: []line{
+				{"Host", "a", FieldHost, false}, {"X-Forwarded-For", "e", FieldXForwardedFor, true}, {"X-Forwarded-Proto", "g", FieldXForwardedProto, true},
+				{"X-Forwarded-Prefix", "h", FieldXForwarded, true}, {"X-Remote-User", "c", FieldXRemote, false}, {"Forwarded", "f", FieldForwarded, false},
 			},
 		},
 		{
@@ -212,6 +227,16 @@ func TestAppendForward(t *testing.T) {
 	})
 	want := "before" + head("PUT /c HTTP/1.1", "Host: other", "b: 1", "X-Forwarded-Proto: https", "A: 2", "E: 5", "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3",
 		"X-Forwarded-Host: gw", "Via: 1.1 v", "Content-Length: 0")
+	if string(got) != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	h, err = parse(t, head("GET / HTTP/1.1", "Host: gw", "X-Forwarded-For: 1.1.1.1", `Forwarded: for=2.2.2.2;proto=https`), Options{Trusted: true, Forwarded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = h.AppendForward(nil, &Forward{Peer: "2001:db8::1", Proto: "http", Origin: Origin{Client: "2.2.2.2", Proto: "https", Host: "shop.example.com"}, Via: "v", Length: -1})
+	want = head("GET / HTTP/1.1", "Host: gw", "Forwarded: for=2.2.2.2;proto=https", "X-Forwarded-For: 2.2.2.2, 2001:db8::1", `Forwarded: for="[2001:db8::1]";proto=http`,
+		"X-Forwarded-Proto: https", "X-Forwarded-Host: shop.example.com", "Via: 1.1 v")
 	if string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

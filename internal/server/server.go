@@ -33,6 +33,8 @@ type Options struct {
 	Underscores                     message.Underscores
 	// TrustedProxies are the peers that may say who the client is.
 	TrustedProxies []netip.Prefix
+	// Forwarded says that they do so by Forwarded, and not by X-Forwarded-*.
+	Forwarded bool
 	// TLS has the certificates; nil is plain HTTP. HandshakeFailed is called for each client with
 	// which the handshake failed.
 	TLS             *credentials.Value[*credentials.Server]
@@ -150,7 +152,7 @@ func New(o Options, handle Handler) *Server {
 	s := &Server{o: o, handle: handle, conns: map[connection]struct{}{}, empty: make(chan struct{})}
 	s.untrusted = message.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers, Underscores: o.Underscores}
 	s.trusted = s.untrusted
-	s.trusted.Trusted = true
+	s.trusted.Trusted, s.trusted.Forwarded = true, o.Forwarded
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
 	return s
 }
