@@ -439,7 +439,7 @@ func countTogether(t *testing.T, s *rfcStore, line, name string, spelled ...stri
 	all.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if want := object(acknowledged.Load()); string(s.objects["/v1/notes/"+name]) != want || acknowledged.Load() != writers*rounds {
+	if want := object(acknowledged.Load()); string(s.objects["/v1/notes/"+name]) != want || acknowledged.Load() != int64(writers*rounds) {
 		t.Errorf("%s is stored, want %s", s.objects["/v1/notes/"+name], want)
 	}
 }
