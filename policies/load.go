@@ -71,6 +71,7 @@ func newLoader(g *Gateway) *loader {
 		known:   map[objectID]*manifest.Object{},
 		objects: map[objectID]*Object{},
 		bundles: map[string]string{},
+		unused:  map[string]bool{},
 		matched: newReach(),
 		terms:   exceptions.Files{Now: time.Now()},
 	}
@@ -114,6 +115,7 @@ type loader struct {
 	assembled []string
 	known     map[objectID]*manifest.Object
 	plain     plainKinds
+	unused    map[string]bool // files of which it is meant that they may never apply
 	objects   map[objectID]*Object
 
 	resources []loadedResource
@@ -136,6 +138,9 @@ type loader struct {
 // read makes objects of the files.
 func (l *loader) read() {
 	for _, f := range l.source.Files {
+		if f.IsUnused {
+			l.unused[f.Name] = true
+		}
 		if f.Role == source.Reference {
 			l.texts[f.Name] = f.Data
 			l.set.files = append(l.set.files, File{Name: f.Name})
@@ -207,6 +212,7 @@ func (l *loader) take() {
 
 // object takes one object of a file.
 func (l *loader) object(o *manifest.Object) {
+	l.checkMark(o)
 	if o.OpenAPI {
 		l.openAPI(o)
 		return

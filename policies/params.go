@@ -186,13 +186,15 @@ func (l *loader) checkParams(set *Set) {
 		if !ok || b.ref == nil {
 			continue
 		}
-		_, _, placed := set.kinds.place(kind)
+		at, _, placed := set.kinds.place(kind)
 		_, scoped := set.kinds.scopes[kind.GroupKind()]
 		covered := slices.ContainsFunc(set.states, func(s *state.Source) bool { return s.Kind == kind })
 		switch {
 		case !placed && !scoped && !covered:
 			l.At(b.from, Warning, "spec.paramRef", "nothing in the policy files provides the kind '%s' of '%s', which the parameters are of: "+
 				"only a Kubernetes API server as the backend can", kind.Kind, kind.GroupVersion())
+		case placed && at.collection == "" && b.ref.Selector != nil && !covered:
+			l.At(b.from, Error, "spec.paramRef.selector", "must not be set, because the policy files describe no path that lists objects of the kind '%s': name one, or describe their list", kind.Kind)
 		case b.ref.Name != "" && !covered && !set.kinds.has(kind.GroupKind(), b.ref):
 			l.At(b.from, Warning, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend", kind.Kind, b.ref.Name)
 		}

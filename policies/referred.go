@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -274,6 +275,9 @@ func (r *Referred) list(ctx context.Context, kind schema.GroupVersionKind, names
 		}
 		return nil, err
 	}
+	if at.collection == "" {
+		return nil, r.unread(kind, "", errNoCollection)
+	}
 	query := r.backend.API().SelectorQuery(selector)
 	all, err := r.states.List(ctx, r.backend, expand(at.collection, namespace, ""), query, at.items, kind)
 	if err != nil {
@@ -281,6 +285,9 @@ func (r *Referred) list(ctx context.Context, kind schema.GroupVersionKind, names
 	}
 	return all, nil
 }
+
+// errNoCollection is the error of a list of objects that have paths and no collection.
+var errNoCollection = errors.New("the policy files describe no path that lists them")
 
 func nameOf(n document.Node) string {
 	metadata, _ := n.Get("metadata")

@@ -114,7 +114,9 @@ func (a *stateSources) connect(l *loader) {
 		}
 		s.Query = selectors(spec)
 		if spec.Resource != nil {
-			set.locate(s, spec.Resource)
+			if set.locate(s, spec.Resource); s.Path == "" {
+				l.At(loaded.from, Error, "spec.resource", "must be a resource with a collection: the policy files describe no path that lists '%s'", spec.Resource.Resource)
+			}
 		} else {
 			set.recognize(s)
 		}

@@ -122,9 +122,6 @@ func (s *Set) lacking(g Gateway) []Finding {
 	if !g.SharedLimits {
 		found = append(found, s.remarks.sharing...)
 	}
-	if len(g.Routes) > 0 && !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Kubernetes }) {
-		found = append(found, s.remarks.unmatched...)
-	}
 	if slices.ContainsFunc(g.Routes, func(r Route) bool { return !r.Kubernetes }) {
 		found = append(found, s.remarks.reached...)
 	}

@@ -98,6 +98,247 @@ func compareLines(t *testing.T, got, want string) {
 	}
 }
 
+// TestTwins: requests that two operations match are held to what both declare alike.
+func TestTwins(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Files, version: v1}
+paths:
+  /shops/{shop}/files/{id}:
+    get:
+      parameters:
+      - {name: shop, in: path, required: true, schema: {type: integer}}
+      - {name: id, in: path, required: true, schema: {type: string, format: uuid}}
+      - {name: X-Tenant, in: header, required: true, schema: {type: string}}
+      - {name: part, in: query, schema: {type: integer}}
+      responses: {'200': {description: ok}}
+    delete:
+      parameters:
+      - {name: shop, in: path, required: true, schema: {type: integer}}
+      - {name: id, in: path, required: true, schema: {type: string, format: uuid}}
+      responses: {'200': {description: ok}}
+  /shops/{store}/files/{name}:
+    parameters:
+    - {name: X-Tenant, in: header, required: true, schema: {type: string}}
+    get:
+      parameters:
+      - {name: store, in: path, required: true, schema: {type: integer}}
+      - {name: name, in: path, required: true, schema: {type: string}}
+      - {name: part, in: query, schema: {type: string}}
+      responses: {'200': {description: ok}}
+`
+	s := &shelf{object: `{}`}
+	compareLines(t, s.play(t, document, `
+		GET /shops/1/files/a.png
+		GET /shops/a/files/a.png?part=first
+		DELETE /shops/1/files/a.png
+	`), `
+		GET /shops/1/files/a.png
+		  422 File "a.png" is invalid: header.X-Tenant: Required value
+		GET /shops/a/files/a.png?part=first
+		  422 File "a.png" is invalid: [path.shop: Invalid value: "a": must be an integer, header.X-Tenant: Required value]
+		DELETE /shops/1/files/a.png
+		  422 File "a.png" is invalid: path.id: Invalid value: "a.png": must be a valid 'uuid'
+	`)
+}
+
+// TestNullOfDocuments: a stored null stays as it is on its way through the gateway, and a client's null where the document
+// allows it, whatever the default is and however the member is patched.
+func TestNullOfDocuments(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Notes, version: v1}
+paths:
+  /notes:
+    get: {responses: {'200': {description: ok, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Note'}}}}}}}
+    post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}, responses: {'201': {description: ok}}}
+  /notes/{id}:
+    get: {responses: {'200': {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}}}
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}, responses: {'200': {description: ok}}}
+    patch:
+      requestBody:
+        content:
+          application/json: {schema: {type: object, properties: {text: {type: string, nullable: true}, color: {type: string, nullable: true}, due: {type: string, nullable: true}, state: {type: string}, author: {type: object, properties: {mail: {type: string, nullable: true}}}}}}
+          application/merge-patch+json: {schema: {type: object}}
+      responses: {'200': {description: ok}}
+components:
+  schemas:
+    Note:
+      type: object
+      required: [text, due]
+      properties:
+        id: {type: integer, readOnly: true, nullable: true}
+        text: {type: string, nullable: true}
+        due: {type: string}
+        color: {type: string, nullable: true, default: white}
+        state: {type: string, nullable: true, enum: [open, done]}
+        tags: {type: array, nullable: true, items: {type: string, nullable: true}}
+        author: {nullable: true, allOf: [{$ref: '#/components/schemas/Author'}]}
+    Author: {type: object, required: [name], properties: {name: {type: string}, mail: {type: string, nullable: true, default: none}}}
+`
+	s := &shelf{object: `{"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}`}
+	compareLines(t, s.play(t, document, `
+		GET /notes/1
+		POST /notes application/json {"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		POST /notes application/json {"text":null,"due":null}
+		PUT /notes/1 application/json {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":null,"author":{"name":"ann","mail":null}}
+		PUT /notes/1 application/json {"due":"today"}
+		PATCH /notes/1 application/json {"due":"tomorrow"}
+		PATCH /notes/1 application/json {"text":null}
+		PATCH /notes/1 application/json {"color":null}
+		PATCH /notes/1 application/json {"due":null}
+		PATCH /notes/1 application/json {"state":null}
+		PATCH /notes/1 application/json {"author":{"name":"bob","mail":null}}
+		PATCH /notes/1 application/json {"author":{"name":"bob"},"color":null}
+		PATCH /notes/1 application/merge-patch+json {"color":null}
+		PATCH /notes/1 application/merge-patch+json {"text":null}
+		PATCH /notes/1 application/merge-patch+json {"state":"done"}
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/color","value":null}]
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/due","value":null}]
+	`), `
+		GET /notes/1
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		POST /notes application/json {"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: POST /notes application/json {"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		POST /notes application/json {"text":null,"due":null}
+		  422 Note is invalid: due: Invalid value: "null": must be of type string
+		PUT /notes/1 application/json {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":null,"author":{"name":"ann","mail":null}}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PUT /notes/1 application/json {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":null,"author":{"name":"ann","mail":null}}
+		PUT /notes/1 application/json {"due":"today"}
+		  422 Note "1" is invalid: text: Required value
+		PATCH /notes/1 application/json {"due":"tomorrow"}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"due":"tomorrow"}
+		PATCH /notes/1 application/json {"text":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"text":null}
+		PATCH /notes/1 application/json {"color":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"color":null}
+		PATCH /notes/1 application/json {"due":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"due":null}
+		PATCH /notes/1 application/json {"state":null}
+		  422 Note "1" is invalid: state: Invalid value: "null": must be of type string
+		PATCH /notes/1 application/json {"author":{"name":"bob","mail":null}}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"author":{"name":"bob","mail":null}}
+		PATCH /notes/1 application/json {"author":{"name":"bob"},"color":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json {"author":{"name":"bob","mail":"none"},"color":null}
+		PATCH /notes/1 application/merge-patch+json {"color":null}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/merge-patch+json {"color":"white"}
+		PATCH /notes/1 application/merge-patch+json {"text":null}
+		  422 Note "1" is invalid: text: Required value
+		PATCH /notes/1 application/merge-patch+json {"state":"done"}
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/merge-patch+json {"state":"done"}
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/color","value":null}]
+		  200 {"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}
+		  backend: PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/color","value":null}]
+		PATCH /notes/1 application/json-patch+json [{"op":"add","path":"/due","value":null}]
+		  422 Note "1" is invalid: due: Invalid value: "null": must be of type string
+	`)
+	s.object = "[" + s.object + "]"
+	compareLines(t, s.play(t, document, `
+		GET /notes
+	`), `
+		GET /notes
+		  200 [{"id":null,"text":null,"due":"today","color":null,"state":null,"tags":[null],"author":null}]
+	`)
+}
+
+// TestBodiesThatAreNoObjects: a body may be null, or anything else, where its schema lets it be, and passes as it came.
+func TestBodiesThatAreNoObjects(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Spaces, version: v1}
+paths:
+  /spaces:
+    post:
+      requestBody:
+        content:
+          application/json:
+            schema:
+              type: object
+              nullable: true
+              required: [name]
+              properties: {id: {type: integer, readOnly: true}, name: {type: string}, size: {type: integer, default: 1}, version: {type: string}}
+          application/vnd.any+json: {}
+          application/vnd.untyped+json: {schema: {properties: {name: {type: string}}}}
+      responses: {'201': {description: ok}}
+  /spaces/{id}:
+    x-admission-gateway-resource: {fields: {status: status}}
+    get: {responses: {'200': {description: ok}}}
+    put:
+      requestBody: {content: {application/json: {schema: {oneOf: [{type: object, required: [name]}, {type: string, maxLength: 3}]}}}}
+      responses: {'200': {description: ok}}
+    patch:
+      requestBody: {content: {application/json: {schema: {type: object, nullable: true}}}}
+      responses: {'200': {description: ok}}
+  /desks/{id}:
+    put:
+      requestBody: {content: {application/json: {schema: {type: object}}}}
+      responses: {'200': {description: ok}}
+`
+	s := &shelf{object: `{"name":"ann"}`}
+	compareLines(t, s.play(t, document, `
+		POST /spaces application/json null
+		POST /spaces application/json []
+		POST /spaces application/json {}
+		POST /spaces application/vnd.any+json [1]
+		POST /spaces application/vnd.any+json "text"
+		POST /spaces application/vnd.untyped+json null
+		POST /spaces application/vnd.untyped+json {"name":1}
+		PUT /spaces/1 application/json "abc"
+		PUT /spaces/1 application/json "abcd"
+		PUT /spaces/1 application/json null
+		PUT /spaces/1 application/json {"name":"a"}
+		PATCH /spaces/1 application/json null
+		PUT /desks/1 application/json null
+		PUT /desks/1 application/json []
+	`), `
+		POST /spaces application/json null
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/json null
+		POST /spaces application/json []
+		  400 the body must be a JSON object, not a list
+		POST /spaces application/json {}
+		  422 Space is invalid: name: Required value
+		POST /spaces application/vnd.any+json [1]
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/vnd.any+json [1]
+		POST /spaces application/vnd.any+json "text"
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/vnd.any+json "text"
+		POST /spaces application/vnd.untyped+json null
+		  200 {"name":"ann"}
+		  backend: POST /spaces application/vnd.untyped+json null
+		POST /spaces application/vnd.untyped+json {"name":1}
+		  422 Space is invalid: name: Invalid value: "integer": must be of type string
+		PUT /spaces/1 application/json "abc"
+		  200 {"name":"ann"}
+		  backend: PUT /spaces/1 application/json "abc"
+		PUT /spaces/1 application/json "abcd"
+		  422 Space "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, Too long: must be at most 3 characters]
+		PUT /spaces/1 application/json null
+		  422 Space "1" is invalid: [Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none, Invalid value: "null": must be of type object]
+		PUT /spaces/1 application/json {"name":"a"}
+		  200 {"name":"ann"}
+		  backend: PUT /spaces/1 application/json {"name":"a"}
+		PATCH /spaces/1 application/json null
+		  200 {"name":"ann"}
+		  backend: PATCH /spaces/1 application/json null
+		PUT /desks/1 application/json null
+		  422 Desk "1" is invalid: Invalid value: "null": must be of type object
+		PUT /desks/1 application/json []
+		  400 the body must be a JSON object, not a list
+	`)
+}
+
 // TestBodiesOfOperations: each media type has its own schema, and a body is needed only where the document says so, whatever
 // the method.
 func TestBodiesOfOperations(t *testing.T) {

@@ -103,6 +103,11 @@ func TestDocumented(t *testing.T) {
 		{"GET /secret|Authorization: Bearer x", "", "passes"},
 		{"GET /plain/%41", "", "passes"},
 		{"GET /plain/a%2Fb", "", "passes"},
+		// No operation documents the collection that the objects' path would have.
+		{"POST /plain|" + json, "{not JSON", "passes"},
+		{"GET /plain", "", "passes"},
+		{"DELETE /plain/", "", "passes"},
+		{"PATCH /plain/a|" + json, "{not JSON", "passes"},
 		{"GET /graphql", "", "passes"},
 		{"PUT /graphql", "", "passes"},
 		{"POST /graphql|" + json, "{}", "422 Query is invalid: query: Required value"},

@@ -54,6 +54,7 @@ func (h *handler) checkPatch(w *storage.Write, patch document.Node) error {
 	if w.DeclaredPatch = h.body.declared; w.DeclaredPatch == nil {
 		return nil
 	}
+	w.KeepsNulls = w.PatchType == storage.MergePatch && !h.body.nullRemoves && h.request.Resource.Backend.Patch == resource.PatchValidated
 	return a.answerPatch(w, w.DeclaredPatch.CheckPatch(patch, h.body.nullRemoves, a.frame))
 }
 

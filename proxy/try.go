@@ -63,7 +63,7 @@ func operationOfPlan(i *resource.Info, r *resource.Resource) (method, template s
 	if template = templateOf(r, i); template == "" && len(r.Paths) > 0 {
 		template = r.Paths[0]
 	}
-	return method, template
+	return method, r.RouteOf(template)
 }
 
 // enforces reports whether the description of the resource is in force for the request.

@@ -21,6 +21,7 @@ type sample struct {
 	mediaType string // empty without a body
 	body      []byte // nil without a body
 	change    string // what was changed in a right request
+	object    any    // what the backend has
 }
 
 func (s *sample) target() string {
@@ -46,6 +47,7 @@ type judgement struct {
 	unknown string // why there is no judgement; empty if there is one
 	keyword string
 	place   string   // of the value
+	missing []string // the members that are missing there
 	schemas []string // pointers of the schemas that it is about, from the first to the one that fails
 }
 
@@ -98,6 +100,9 @@ func (d *published) judgeValue(at, place string, value any) judgement {
 			break
 		}
 		failure = failure.Causes[0]
+	}
+	if required, ok := failure.ErrorKind.(*kind.Required); ok {
+		j.missing = required.Missing
 	}
 	j.keyword = strings.Join(failure.ErrorKind.KeywordPath(), ".")
 	if j.keyword == "" {

@@ -1,6 +1,9 @@
 package apis
 
 import (
+	"encoding/json"
+	"maps"
+	"os"
 	"strings"
 	"testing"
 )
@@ -51,7 +54,8 @@ func TestWrongTallies(t *testing.T) {
 func TestRules(t *testing.T) {
 	read := func(withDiscriminators bool) *published {
 		content := func(schema map[string]any) map[string]any {
-			return map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": schema}}}
+			media := map[string]any{"schema": schema}
+			return map[string]any{"content": map[string]any{"application/json": media, "application/merge-patch+json": maps.Clone(media)}}
 		}
 		return readPublished(map[string]any{
 			"openapi": "3.1.0",
@@ -59,7 +63,7 @@ func TestRules(t *testing.T) {
 				"/orders": map[string]any{"post": map[string]any{"requestBody": content(map[string]any{"type": "object", "required": []any{"size"}, "properties": map[string]any{"size": map[string]any{"maximum": 5}}})}},
 				"/orders/{id}": map[string]any{
 					"patch": map[string]any{"requestBody": content(map[string]any{"type": "object"})},
-					"put":   map[string]any{"requestBody": content(map[string]any{"properties": map[string]any{"size": map[string]any{"maximum": 9}}})},
+					"put":   map[string]any{"requestBody": content(map[string]any{"required": []any{"name"}, "properties": map[string]any{"size": map[string]any{"maximum": 9}}})},
 				},
 				"/notes/{id}": map[string]any{"patch": map[string]any{"requestBody": content(map[string]any{
 					"type": "object", "discriminator": map[string]any{"propertyName": "kind", "mapping": map[string]any{"a": "#/components/schemas/A"}},
@@ -70,24 +74,72 @@ func TestRules(t *testing.T) {
 	}
 	d := read(false)
 	c := &corpusRun{strict: func() *published { return read(true) }}
-	for _, test := range []struct{ operation, body, want string }{
-		{"patch /orders/{id}", `{"size":8}`, ""},
-		{"patch /orders/{id}", `{"size":10}`, byResult},
-		{"put /orders/{id}", `{"size":8}`, ""},
-		{"put /orders/{id}", `null`, byObject},
-		{"post /orders", `{"size":1}`, ""},
-		{"patch /notes/{id}", `{"kind":"a"}`, ""},
-		{"patch /notes/{id}", `{"kind":"A"}`, ""},
-		{"patch /notes/{id}", `{"kind":"b"}`, byDiscriminator},
+	stored := map[string]any{"size": json.Number("3"), "name": "a"}
+	for _, test := range []struct{ operation, mediaType, body, want string }{
+		{"patch /orders/{id}", "application/json", `{"size":8}`, ""},
+		{"patch /orders/{id}", "application/json", `{"size":10}`, byResult},
+		{"patch /orders/{id}", "application/json", `{"name":null}`, ""},
+		{"patch /orders/{id}", "application/merge-patch+json", `{"name":null}`, byResult},
+		{"put /orders/{id}", "application/json", `{"size":8}`, ""},
+		{"put /orders/{id}", "application/json", `null`, ""},
+		{"post /orders", "application/json", `{"size":1}`, ""},
+		{"patch /notes/{id}", "application/json", `{"kind":"a"}`, ""},
+		{"patch /notes/{id}", "application/json", `{"kind":"A"}`, ""},
+		{"patch /notes/{id}", "application/json", `{"kind":"b"}`, byDiscriminator},
 	} {
 		for _, o := range d.operation {
 			if o.String() != test.operation {
 				continue
 			}
-			s := &sample{operation: o, path: map[string]string{"id": "1"}, mediaType: "application/json", body: []byte(test.body)}
+			s := &sample{operation: o, path: map[string]string{"id": "1"}, mediaType: test.mediaType, body: []byte(test.body), object: stored}
 			if got := c.ruleFor(d, s); got != test.want {
 				t.Errorf("%s %s: %q, want %q", test.operation, test.body, got, test.want)
 			}
+		}
+	}
+}
+
+// TestRulesAreDocumented: each rule is a row of the page about differences.
+func TestRulesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []string{byDiscriminator, byResult} {
+		if !strings.Contains(string(page), "\n| "+rule+" |") {
+			t.Errorf("docs/differences.md has no row %q", rule)
+		}
+	}
+}
+
+// TestMendedRequests: a wrong request that reaches the backend as a right one is not missed.
+func TestMendedRequests(t *testing.T) {
+	d := readPublished(map[string]any{
+		"openapi": "3.0.3",
+		"paths": map[string]any{"/orders": map[string]any{"post": map[string]any{"requestBody": map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
+			"required": []any{"size"}, "properties": map[string]any{
+				"size": map[string]any{"type": "integer", "default": 1},
+				"lines": map[string]any{"items": map[string]any{"allOf": []any{
+					map[string]any{"properties": map[string]any{"kind": map[string]any{"readOnly": true}}},
+					map[string]any{"required": []any{"kind"}, "properties": map[string]any{"kind": map[string]any{"enum": []any{"line"}}}},
+				}}},
+			},
+		}}}}}}},
+	}, false)
+	for _, test := range []struct {
+		sent, got string
+		want      bool
+	}{
+		{`{}`, `{"size":1}`, true},
+		{`{}`, `{}`, false},
+		{`{"size":"x"}`, `{"size":"x"}`, false},
+		{`{"size":1,"lines":[{}]}`, `{"size":1,"lines":[{}]}`, true},
+		{`{"size":1,"lines":[{"kind":"other"}]}`, `{"size":1,"lines":[{}]}`, true},
+		{`{"size":1,"lines":[{"kind":"other"}]}`, `{"size":1,"lines":[{"kind":"other"}]}`, false},
+	} {
+		s := &sample{operation: d.operation[0], mediaType: "application/json", body: []byte(test.sent)}
+		if got := d.isMended(s, d.judge(s), []byte(test.got)); got != test.want {
+			t.Errorf("%s as %s: %t, want %t", test.sent, test.got, got, test.want)
 		}
 	}
 }

@@ -137,15 +137,25 @@ http {
 // startGatewayWith runs it with further lines of the configuration.
 func startGatewayWith(t testing.TB, lines, upstream string, policies ...string) *program {
 	t.Helper()
-	args := []string{"--upstream", upstream, "--dialect", "Plain"}
-	admin := freeAddress(t)
-	config := filepath.Join(t.TempDir(), "gateway.yaml")
-	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+lines)
+	files := make([]string, 0, len(policies))
 	for i, text := range policies {
 		file := filepath.Join(t.TempDir(), fmt.Sprintf("policies-%d.yaml", i))
 		write(t, file, text)
+		files = append(files, file)
+	}
+	return startGatewayFor(t, lines, upstream, files...)
+}
+
+// startGatewayFor runs it with policy files that exist.
+func startGatewayFor(t testing.TB, lines, upstream string, files ...string) *program {
+	t.Helper()
+	args := []string{"--upstream", upstream, "--dialect", "Plain"}
+	for _, file := range files {
 		args = append(args, "--policies", file)
 	}
+	admin := freeAddress(t)
+	config := filepath.Join(t.TempDir(), "gateway.yaml")
+	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+lines)
 	return start(t, "http://"+admin+"/readyz", func(address string) *exec.Cmd {
 		return exec.Command(gatewayProgram, append([]string{"serve", "--listen", address, "--admin", admin, "--config", config}, args...)...)
 	})

@@ -97,7 +97,7 @@ func (w *walk) choice(c *choice, v document.Node, m markers) bool {
 			if len(schemas) == 1 {
 				return w.check(schemas[0], v, m)
 			}
-			return w.alternatives(schemas, c.isOne, v, m)
+			return w.alternatives(schemas, c.isOne, false, v, m)
 		}
 	}
 	if !found && (c.all == nil || w.fitting(c.all.branches, c.isOne, v, m) == 1) {
@@ -122,7 +122,7 @@ func (w *walk) group(g *group, v document.Node, m markers) bool {
 			return w.check(only, v, m)
 		}
 	}
-	return w.alternatives(g.branches, g.isOne && !(g.isLenient && isNull), v, m)
+	return w.alternatives(g.branches, g.isOne, g.isLenient && isNull, v, m)
 }
 
 // besideNull is the one alternative beside null; nil if there are several.
@@ -139,10 +139,11 @@ func (g *group) besideNull() *schema {
 	return nil
 }
 
-func (w *walk) alternatives(branches []*schema, isOne bool, v document.Node, m markers) bool {
+// alternatives checks a value by the alternatives of a oneOf or an anyOf. Of a oneOf that is lenient several may match.
+func (w *walk) alternatives(branches []*schema, isOne, isLenient bool, v document.Node, m markers) bool {
 	w.choosing++
 	defer func() { w.choosing-- }()
-	fitting := w.fitting(branches, isOne, v, m)
+	fitting := w.fitting(branches, isOne && !isLenient, v, m)
 	if fitting == 1 {
 		return true
 	}

@@ -67,6 +67,9 @@ func TestFailures(t *testing.T) {
 		{name: "null", schemas: `{"S":{"properties":{"a":{"type":"string"}}}}`, value: `{"a":null}`, want: []string{`a: Invalid value: "null": must be of type string`}},
 		{name: "nullable in 3.0", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"type":"string","enum":["a"],"nullable":true}}`, value: `null`},
 		{name: "nullable beside a reference in allOf", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"nullable":true,"allOf":[{"$ref":"#/components/schemas/T"}]},"T":{"type":"object"}}`, value: `null`},
+		{name: "null in no alternative", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"oneOf":[{"type":"object"},{"type":"string","maxLength":3}]}}`, value: `null`, want: []string{
+			`<nil>: Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none`, `<nil>: Invalid value: "null": must be of type object`,
+		}},
 		{name: "nullable says nothing in JSON Schema", schemas: `{"S":{"type":"string","nullable":true}}`, value: `null`, want: []string{`<nil>: Invalid value: "null": must be of type string`}},
 		{name: "nothing counts beside $ref in 3.0", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/T","type":"string"},"T":{"type":"integer"}}`, value: `1`},
 		{name: "exclusiveMinimum in 3.0", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"minimum":1,"exclusiveMinimum":true,"maximum":3,"exclusiveMaximum":false}}`, value: `1.0`, want: []string{`<nil>: Invalid value: 1.0: must be greater than 1`}},

@@ -118,12 +118,10 @@ func (f *filler) textKeyword(name string, m document.Node) {
 	}
 }
 
-// formats are the formats of strings that are checked, as Kubernetes understands them. What it
-// understands otherwise than JSON Schema does is not among them: its durations are '1h30m', not
-// 'PT1H30M'.
-var formats = []string{
-	"date", "date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uuid", "mac", "cidr", "password",
-	"uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
+// moreFormats are the formats of strings that JSON Schema does not define and Kubernetes checks. Its
+// durations are not among them: they are '1h30m', those of JSON Schema 'PT1H30M'.
+var moreFormats = []string{
+	"mac", "cidr", "password", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
 }
 
 // hints are formats that say nothing of what values are right beyond the type.
@@ -136,16 +134,12 @@ var base64 = regexp.MustCompile(`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z
 func (f *filler) format(m document.Node) {
 	name := m.Str()
 	numeric := f.mayBeNumber()
-	switch {
+	switch of := textFormat(strings.Clone(name)); {
+	case of != nil:
+		if f.mayBe("string") {
+			f.text().format = of
+		}
 	case slices.Contains(hints, name):
-	case slices.Contains(formats, name):
-		if f.mayBe("string") {
-			f.text().format = format.Of(strings.Clone(name))
-		}
-	case name == "byte":
-		if f.mayBe("string") {
-			f.text().format = &format.Format{Name: "byte", Quick: isPlainBase64, Decide: base64.MatchString}
-		}
 	case name == "int32" && numeric:
 		f.number().low, f.number().high = -1<<31, 1<<31-1
 	case name == "int64" && numeric:
@@ -156,6 +150,17 @@ func (f *filler) format(m document.Node) {
 	default:
 		f.warn(m, "the format '%.80s' is not enforced", name)
 	}
+}
+
+// textFormat is the format of strings that is checked by this name; nil if there is none.
+func textFormat(name string) *format.Format {
+	switch {
+	case slices.Contains(moreFormats, name):
+		return format.Of(name)
+	case name == "byte":
+		return &format.Format{Name: "byte", Quick: isPlainBase64, Decide: base64.MatchString}
+	}
+	return format.Standard(name)
 }
 
 // mayBe reports whether the schema names the type alone, perhaps with null.

@@ -35,6 +35,7 @@ type Document struct {
 	actions    []*Action
 	watched    map[uint32]bool // the operations whose answers are checked against the document
 	filled     map[uint32]bool // the defaults of schemas that are filled in
+	twins      map[uint32][]twin
 }
 
 // Schema is a schema of a document as package schema compiles it.

@@ -42,6 +42,13 @@ func takesAnything(bodies []Body) bool {
 func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 	known := map[string]*pathItem{}
 	for _, p := range paths {
+		for _, method := range methods {
+			if p.has(method) && p.part.has(method) {
+				known[strings.ToUpper(method)+" "+p.address()] = p
+			}
+		}
+	}
+	for _, p := range paths {
 		settings := d.settings(p)
 		d.checkSettings(p)
 		for _, method := range methods {
@@ -57,7 +64,7 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 				continue
 			}
 			o := d.documentedOf(p, name, operation, settings)
-			key := name + " " + strings.Join(p.bases, " ") + p.shape()
+			key := name + " " + p.address()
 			if first := known[key]; first != nil {
 				d.report.warn(operation, "is not enforced: requests of it are ones of '%s' too, which counts", first.path)
 				continue

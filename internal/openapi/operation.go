@@ -57,7 +57,7 @@ func (d *Document) operations(r *Resource) {
 func saidOf(d *Document, verb resource.Verb, p *pathItem, operation document.Node, watchesAnswers bool) Operation {
 	o := Operation{Verb: verb, node: operation, MayBeEmpty: d.needsNoBody(operation)}
 	declared := d.declared(p, operation)
-	d.parameters(&o, p, operation, declared)
+	d.parameters(&o, p, operation, d.shared(p, operation, declared))
 	o.Security = d.security(operation)
 	o.Underscored = d.underscored(operation, declared)
 	if watchesAnswers {

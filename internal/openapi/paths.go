@@ -65,6 +65,9 @@ func (p *pathItem) slash() string {
 // shape is the path without the names of its variables.
 func (p *pathItem) shape() string { return shapeOf(p.segments) }
 
+// address is the shape of the path at the API's servers. Requests of paths with the same address are the same.
+func (p *pathItem) address() string { return strings.Join(p.bases, " ") + p.shape() + p.slash() }
+
 func shapeOf(segments []string) string {
 	var b strings.Builder
 	for _, s := range segments {

@@ -66,7 +66,9 @@ func (r *Resource) Routes() (routes []string) {
 	}
 	for _, base := range at.bases {
 		collection := base + "/" + strings.Join(segments, "/")
-		routes = append(routes, collection+cmp.Or(r.collection, r.object).slash())
+		if r.collection != nil || r.IsSingleton() {
+			routes = append(routes, collection+cmp.Or(r.collection, r.object).slash())
+		}
 		if hasItems {
 			routes = append(routes, collection+"/"+r.object.segments[len(segments)]+r.object.slash())
 		}

@@ -15,6 +15,7 @@ import (
 // dropped when it returns, so that there is no memory for all of them at the same time.
 func (d *Document) Resources(compile func(*Resource)) ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
+	d.twins = twinsIn(paths)
 	d.checkDefaults()
 	var all []*Resource
 	if d.isKubernetes() {
@@ -141,7 +142,9 @@ func (d *Document) resource(collection, object *pathItem, segments []string) *Re
 		template += "/" + s
 	}
 	for _, base := range at.bases {
-		r.Paths = append(r.Paths, base+template+cmp.Or(collection, object).slash())
+		if collection != nil || r.IsSingleton() {
+			r.Paths = append(r.Paths, base+template+cmp.Or(collection, object).slash())
+		}
 		if object != nil && !r.IsSingleton() {
 			r.Paths = append(r.Paths, base+template+"/{name}"+object.slash())
 		}

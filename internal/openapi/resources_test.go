@@ -73,10 +73,10 @@ func TestResources(t *testing.T) {
 	}
 	want := []summary{
 		{"", "v2", "orders", "Order", resource.Bare, false, "order_id", "orders", "/shop/v2/orders /shop/v2/orders/{name} /legacy/orders /legacy/orders/{name}", true, true},
-		{"", "v2", "lines", "Line", resource.Bare, true, "", "", "/shop/v2/orders/{namespace}/lines /shop/v2/orders/{namespace}/lines/{name} /legacy/orders/{namespace}/lines /legacy/orders/{namespace}/lines/{name}", false, false},
-		{"", "v9", "team-orders", "TeamOrder", resource.Bare, true, "", "", "/shop/v2/tenants/{namespace}/teams/{parent-team}/orders /shop/v2/tenants/{namespace}/teams/{parent-team}/orders/{name} /legacy/tenants/{namespace}/teams/{parent-team}/orders /legacy/tenants/{namespace}/teams/{parent-team}/orders/{name}", false, false},
-		{"", "v2", "tenants-orders", "TenantsOrder", resource.Bare, true, "id", "", "/shop/v2/tenants/{namespace}/orders /shop/v2/tenants/{namespace}/orders/{name} /legacy/tenants/{namespace}/orders /legacy/tenants/{namespace}/orders/{name}", false, true},
-		{"", "v4", "stock", "Stock", resource.Kubernetes, false, "", "", "/stock /stock/{name}", false, false},
+		{"", "v2", "lines", "Line", resource.Bare, true, "", "", "/shop/v2/orders/{namespace}/lines/{name} /legacy/orders/{namespace}/lines/{name}", false, false},
+		{"", "v9", "team-orders", "TeamOrder", resource.Bare, true, "", "", "/shop/v2/tenants/{namespace}/teams/{parent-team}/orders/{name} /legacy/tenants/{namespace}/teams/{parent-team}/orders/{name}", false, false},
+		{"", "v2", "tenants-orders", "TenantsOrder", resource.Bare, true, "id", "", "/shop/v2/tenants/{namespace}/orders/{name} /legacy/tenants/{namespace}/orders/{name}", false, true},
+		{"", "v4", "stock", "Stock", resource.Kubernetes, false, "", "", "/stock/{name}", false, false},
 		{"", "v2", "searches", "Search", resource.Bare, false, "", "", "/shop/v2/searches /legacy/searches", true, false},
 		{"", "v2", "trailing", "Trailing", resource.Bare, false, "", "", "/shop/v2/trailing/ /legacy/trailing/", false, false},
 		{"", "v2", "settings", "Setting", resource.Bare, false, "", "", "/shop/v2/settings /legacy/settings", false, false},
@@ -121,14 +121,14 @@ func TestSingletons(t *testing.T) {
 		"named by the author":     {"{/me: " + me + ", x-admission-gateway-resource: {names: {plural: accounts, kind: Self}}}}", "accounts Self single /v1/me as /v1/me GET,HEAD,PUT,OPTIONS"},
 		"left out by the author":  {"{/me: " + me + ", x-admission-gateway-resource: {ignore: true}}}", passes + "GET /v1/me" + "; " + passes + "PUT /v1/me"},
 		"below an object":         {"{'/users/{id}/settings': " + me + "}}", "settings Account single /v1/users/{namespace}/settings as /v1/users/{id}/settings GET,HEAD,PUT,OPTIONS"},
-		"beside objects":          {"{'/users/{id}': {get: {}}, /users/me: " + me + "}}", "users User /v1/users /v1/users/{name} as /v1/users /v1/users/{id} GET,HEAD,OPTIONS; me Account single /v1/users/me as /v1/users/me GET,HEAD,PUT,OPTIONS"},
+		"beside objects":          {"{'/users/{id}': {get: {}}, /users/me: " + me + "}}", "users User /v1/users/{name} as /v1/users/{id} GET,HEAD,OPTIONS; me Account single /v1/users/me as /v1/users/me GET,HEAD,PUT,OPTIONS"},
 		"a collection":            {"{/me: " + me + "}, '/me/{id}': {get: {}}}", "me Me /v1/me /v1/me/{name} as /v1/me /v1/me/{id} GET,HEAD,OPTIONS; " + passes + "PUT /v1/me held"},
 		"posted to":               {"{/me: " + me + ", post: {}}}", passes + "GET /v1/me" + "; " + passes + "PUT /v1/me held" + "; " + passes + "POST /v1/me"},
 		"never read":              {"{/me: {put: {}}}", passes + "PUT /v1/me"},
 		"never written":           {"{/me: {get: {}, delete: {}}}", passes + "GET /v1/me" + "; " + passes + "DELETE /v1/me"},
 		"a list":                  {"{/me: {get: {responses: {'200': {content: {application/json: {schema: {type: array, items: {}}}}}}}, patch: {}}}", passes + "GET /v1/me" + "; " + passes + "PATCH /v1/me"},
 		"replaced by a list":      {"{/me: {get: {}, put: {requestBody: {content: {application/json: {schema: {type: array, items: {}}}}}}}}", passes + "GET /v1/me" + "; " + passes + "PUT /v1/me held"},
-		"written by an operation": {"{'/users/{id}': {get: {}}, /users/me: {get: {}, put: {x-admission-gateway-operation: become}}}", "users User /v1/users /v1/users/{name} as /v1/users /v1/users/{id} GET,HEAD,OPTIONS; " + passes + "GET /v1/users/me"},
+		"written by an operation": {"{'/users/{id}': {get: {}}, /users/me: {get: {}, put: {x-admission-gateway-operation: become}}}", "users User /v1/users/{name} as /v1/users/{id} GET,HEAD,OPTIONS; " + passes + "GET /v1/users/me"},
 		"with a slash at the end": {"{/me/: " + me + "}}", "me Account single /v1/me/ as /v1/me/ GET,HEAD,PUT,OPTIONS"},
 	} {
 		resources, operations, _ := read(t, "openapi: 3.1.0\ninfo: {title: Me, version: '1'}\nservers: [{url: /v1}]\npaths: "+test.paths+components).Resources(nil)

@@ -23,7 +23,12 @@ func newSwagger(parsed *document.Document) (*Document, error) {
 			return nil, fmt.Errorf("must be of version 2.0 of Swagger, not '%.80s'", version)
 		}
 	}
-	converted, err := convertSwagger(parsed.AppendTo(nil))
+	adapted := parsed.Clone()
+	defer adapted.Release()
+	for _, n := range nullables(adapted.Root(), nil) {
+		adapted.Set(n, "x-nullable", []byte("true"))
+	}
+	converted, err := convertSwagger(adapted.AppendTo(nil))
 	if err != nil {
 		if fault := faultIn(parsed.Root(), parsed.Root()); fault != nil {
 			return nil, fault
@@ -40,6 +45,20 @@ func newSwagger(parsed *document.Document) (*Document, error) {
 		made.warnTabs(parsed.Root())
 	}
 	return made, err
+}
+
+// nullables appends the schemas that are `nullable`, as OpenAPI 3.0 has it. Swagger has no such keyword, and documents use it
+// all the same; the converter knows it as 'x-nullable'.
+func nullables(n document.Node, all []document.Node) []document.Node {
+	if truth(n, "nullable") && text(n, "type") != "" {
+		all = append(all, n)
+	}
+	members(n, func(m document.Node) {
+		if !values[m.Key()] && !strings.HasPrefix(m.Key(), "x-") {
+			all = nullables(m, all)
+		}
+	})
+	return all
 }
 
 // A Fault is an error at a place of a document, because of which nothing of the document can be read.

@@ -34,6 +34,7 @@ definitions:
       id: {type: string, readOnly: true}
       comment: {type: string, maxLength: 5, x-nullable: true}
       count: {type: integer, maximum: 9007199254740993}
+      author: {type: string, maxLength: 5, nullable: true}
       labels: {type: object, additionalProperties: {type: string}, divisibleBy: 1}
 `
 
@@ -60,6 +61,7 @@ func TestSwagger(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"comment":"short"}`:                          "",
 		`{"comment":null}`:                             "",
+		`{"comment":"a","author":null}`:                "",
 		`{"id":"a"}`:                                   `comment: Required value`,
 		`{"comment":"longer"}`:                         `comment: Too long: must be at most 5 characters`,
 		`{"comment":"short","labels":{"a":1}}`:         `labels[a]: Invalid value: "integer": must be of type string`,

@@ -239,10 +239,33 @@ func (w *walker) schema(n document.Node) {
 			if m.Bool() && !w.watchesAll {
 				w.mild.warn(m, "is not enforced in answers: they pass as they come")
 			}
+		case "required":
+			w.supplied(n, m)
+		case "enum":
+			hasNull := false
+			members(m, func(v document.Node) { hasNull = hasNull || v.Kind() == document.Null })
+			if truth(n, "nullable") && !hasNull {
+				w.mild.warn(m, "is not enforced of null, which `nullable` lets be")
+			}
 		case "properties", "patternProperties":
 			members(m, func(property document.Node) { w.object(property, schemaShape) })
 		case "items", "additionalProperties", "not", "allOf", "anyOf", "oneOf":
 			w.object(m, schemaShape)
 		}
 	})
+}
+
+// supplied names the members that a schema requires, and that are filled in where a request leaves them out.
+func (w *walker) supplied(schema, required document.Node) {
+	properties, _ := schema.Get("properties")
+	var names []string
+	members(required, func(item document.Node) {
+		property, _ := properties.Get(textOf(item))
+		if value, found := w.doc.follow(property).Get("default"); found && w.doc.filled[value.Index()] {
+			names = append(names, "'"+textOf(item)+"'")
+		}
+	})
+	if len(names) > 0 {
+		w.mild.warn(required, "is not enforced of %s, whose default is filled in", strings.Join(names, ", "))
+	}
 }

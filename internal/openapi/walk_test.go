@@ -95,6 +95,48 @@ func TestOverlooked(t *testing.T) {
 	}
 }
 
+// TestOverlookedOfSchemas: what a default or `nullable` takes away from another keyword is named.
+func TestOverlookedOfSchemas(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Orders, version: v1}
+paths:
+  /orders:
+    post: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}, responses: {'201': {description: ok}}}
+  /bills:
+    x-admission-gateway-resource: {defaults: Off}
+    post: {requestBody: {content: {application/json: {schema: {required: [size], properties: {size: {type: integer, default: 1}}}}}}, responses: {'201': {description: ok}}}
+components:
+  schemas:
+    Size: {type: integer, default: 1}
+    Order:
+      type: object
+      required: [customer, quantity, size]
+      properties:
+        customer: {type: string}
+        quantity: {type: integer, default: 1}
+        size: {$ref: '#/components/schemas/Size'}
+        state: {type: string, nullable: true, enum: [open, paid]}
+        reason: {type: string, nullable: true, enum: [late, null]}
+`
+	d := read(t, document)
+	d.Resources(nil)
+	var got []string
+	_, mild := openapi.Overlooked(d)
+	for _, f := range mild {
+		if !strings.HasSuffix(f.Path, ".responses") {
+			got = append(got, f.Path+": "+f.Message)
+		}
+	}
+	want := []string{
+		"components.schemas.Order.required: is not enforced of 'quantity', 'size', whose default is filled in",
+		"components.schemas.Order.properties.state.enum: is not enforced of null, which `nullable` lets be",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // TestOverlookedAnswers: keywords of answers that are checked against the document are not named,
 // but for what the gateway does not read.
 func TestOverlookedAnswers(t *testing.T) {

@@ -223,8 +223,8 @@ func (r *Resource) ClosesOtherPaths() bool {
 // own paths that no file describes has them.
 func (r *Resource) readsOptions() bool { return r == nil || !r.HasOwnQuery }
 
-// route returns how the author wrote one of the paths.
-func (r *Resource) route(path string) string {
+// RouteOf returns how the author wrote one of the paths.
+func (r *Resource) RouteOf(path string) string {
 	if at := slices.Index(r.Paths, path); at >= 0 && at < len(r.Written.Routes) {
 		return r.Written.Routes[at]
 	}

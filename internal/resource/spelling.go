@@ -223,8 +223,12 @@ func (w *walker) walk(i int) bool {
 	if at.dotted != nil && isDottedSpelling(s) && w.descend(at.dotted, i) {
 		return true
 	}
+	next := at.variable
+	if s == "" && i > 0 && i == len(w.segments)-1 {
+		next = nil // behind the slash at the end stands no value
+	}
 	// What leads nowhere may be taken back by '..'.
-	return w.descend(cmp.Or(at.variable, w.dead), i)
+	return w.descend(cmp.Or(next, w.dead), i)
 }
 
 // descend goes on with the next segment at another node, if there is one, and comes back.

@@ -156,7 +156,7 @@ func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 		return nil, nil, fmt.Errorf("path '%s' must have between 1 and %d segments", template, maxSegments-2)
 	}
 	end := &endpoint{
-		template: template, route: r.route(template), resource: r, name: -1, namespace: -1, isItem: r.hasItem(template), trailing: p.trailing,
+		template: template, route: r.RouteOf(template), resource: r, name: -1, namespace: -1, isItem: r.hasItem(template), trailing: p.trailing,
 		slashes: r.Slashes,
 	}
 	if r.Operation != nil {

@@ -22,9 +22,10 @@ import (
 // value wrong.
 //
 // patch is the schema that the patch itself is held to; nil if it has none. A member that it describes may be set, even if
-// the schema of the object knows no such member.
-func (s *Schema) ValidatePatched(f *cel.Frame, obj, stored document.Node, patch *Schema) Result {
-	return s.validate(f, obj, stored, &patched{patch: patch})
+// the schema of the object knows no such member. With keepsNulls it may also be null, even if the schema of the object does
+// not let it be: the patch is one in which null is a value.
+func (s *Schema) ValidatePatched(f *cel.Frame, obj, stored document.Node, patch *Schema, keepsNulls bool) Result {
+	return s.validate(f, obj, stored, &patched{patch: patch, keepsNulls: keepsNulls})
 }
 
 // forgive drops the failures that a patch is not to blame for.
@@ -47,6 +48,7 @@ func (w *validator) forgive(s *Schema, p *patched, obj, stored document.Node) {
 // patched compares what is wrong with the result of a patch with what was wrong before.
 type patched struct {
 	patch       *Schema // nil if the patch has none
+	keepsNulls  bool
 	obj, stored document.Node
 	before      []failure
 	// twins are the stored values of values of the result, by their nodes, and compared is how many items were compared to
@@ -58,7 +60,7 @@ type patched struct {
 // isOld reports whether a failure is not the patch's.
 func (p *patched) isOld(x failure) bool {
 	v := p.obj.Document().Node(x.at)
-	if wording.IsClosed(x.err) && p.patch.describes(p.obj, v) {
+	if (wording.IsClosed(x.err) || p.keepsNulls && v.Kind() == document.Null) && p.patch.Describes(p.obj, v) {
 		return true
 	}
 	o := p.twin(v)
@@ -130,8 +132,8 @@ func (p *patched) item(list, stored, v document.Node) document.Node {
 	return same
 }
 
-// describes reports whether the schema of a patch has the member of the object as a property.
-func (s *Schema) describes(obj, v document.Node) bool {
+// Describes reports whether the schema has a member of the object, or of one within it, as a property.
+func (s *Schema) Describes(obj, v document.Node) bool {
 	if s == nil || v == obj {
 		return false
 	}

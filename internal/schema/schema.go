@@ -63,8 +63,10 @@ func (s *Schema) Root() *Shape { return s.root }
 // IsList reports whether the value must be a list.
 func (s *Schema) IsList() bool { return s != nil && s.root.typeName == "array" }
 
-// IsObject reports whether the schema is one of objects alone. One that names no type is not.
-func (s *Schema) IsObject() bool { return s != nil && s.root.typeName == "object" }
+// Accepts reports whether the type of the schema lets a value be of the kind. Without a schema it may be of any.
+func (s *Schema) Accepts(kind document.Kind) bool {
+	return s == nil || s.root.accepts[kind] != mismatch
+}
 
 // A Shape says how one value looks. A nil *Shape does not describe its value.
 //

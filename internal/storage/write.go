@@ -50,6 +50,9 @@ type Write struct {
 	// Patch is the client's patch, if the write is one, and PatchType its language.
 	Patch     *document.Document
 	PatchType PatchType
+	// KeepsNulls says that null in the patch is a value of each member that DeclaredPatch describes: the patch is of a type that
+	// the API declares, and only 'application/merge-patch+json' says that null removes.
+	KeepsNulls bool
 	// Result is the object that the backend would store, if it is known and may differ from Object.
 	Result *document.Document
 	// Options are the options of a deletion.

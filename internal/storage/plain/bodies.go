@@ -74,8 +74,8 @@ func (c *collection) checkOptions(w *storage.Write) error {
 // the resource.
 func (c *collection) complete(w *storage.Write, fills bool) error {
 	if c.Resource.Envelope == resource.Bare {
-		of := c.Schemas.Of(w)
-		if of.IsList() || of != nil && w.Declared != nil && !of.IsObject() && w.Object.Root().Kind() != document.Object {
+		of, kind := c.Schemas.Of(w), w.Object.Root().Kind()
+		if of.IsList() || w.Declared != nil && kind != document.Object && of.Accepts(kind) {
 			return nil // the schema says what else it must be
 		}
 		return storage.CompleteBare(w)

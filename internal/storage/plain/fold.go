@@ -5,11 +5,13 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
 // A fold puts into a patch what the gateway changes of its result, so that the backend arrives at
 // the object that was admitted. What need not change stays as in the client's patch.
 type fold struct {
+	write *storage.Write
 	patch *document.Document
 	// stored is the object as the backend has it, completed the same with the defaults that a client sees.
 	stored, completed *document.Document
@@ -19,18 +21,18 @@ type fold struct {
 	pin resource.FieldPath
 }
 
-// mergePatch returns a merge patch; false if there is none that leads to the object: it cannot set null.
+// mergePatch returns a merge patch; false if there is none that leads to the object: it sets null only where [mergePatch] keeps it.
 func (f *fold) mergePatch() ([]byte, bool) {
 	asked := f.stored.Clone()
 	defer asked.Release()
-	asked.MergePatch(f.patch.Root())
+	mergePatch(f.write, asked, f.patch.Root())
 	f.object(f.patch.Root(), f.stored.Root(), asked.Root(), f.want.Root())
 	if f.pin != nil && !f.setPin() {
 		return nil, false
 	}
 	result := f.stored.Clone()
 	defer result.Release()
-	result.MergePatch(f.patch.Root())
+	mergePatch(f.write, result, f.patch.Root())
 	return f.patch.AppendTo(nil), document.EqualNodes(result.Root(), f.want.Root())
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -89,7 +90,7 @@ func (c *collection) apply(w *storage.Write, result *document.Document) error {
 		if patch.Kind() != document.Object {
 			return status.BadRequest("a merge patch must be a JSON object, not %s", patch.Kind().WithArticle())
 		}
-		result.MergePatch(patch)
+		mergePatch(w, result, patch)
 	case storage.StrategicMergePatch:
 		t := c.StrategicType(w.Existing.Root())
 		switch {
@@ -105,6 +106,30 @@ func (c *collection) apply(w *storage.Write, result *document.Document) error {
 		return status.UnsupportedMediaType(patchTypes)
 	}
 	return nil
+}
+
+// mergePatch applies a merge patch.
+func mergePatch(w *storage.Write, result *document.Document, patch document.Node) {
+	result.MergePatch(patch)
+	if w.KeepsNulls {
+		keepNulls(result, result.Root(), patch, patch, w.DeclaredPatch.Schema)
+	}
+}
+
+// keepNulls sets the members to null that a patch sets to null and its schema describes.
+func keepNulls(d *document.Document, object, patch, whole document.Node, described *schema.Schema) {
+	for m := patch.First(); m.Valid(); m = m.Next() {
+		switch m.Kind() {
+		case document.Null:
+			if described.Describes(whole, m) {
+				d.Set(object, m.Key(), m.Raw())
+			}
+		case document.Object:
+			if inner, _ := object.Get(m.Key()); inner.Kind() == document.Object {
+				keepNulls(d, inner, m, whole, described)
+			}
+		}
+	}
 }
 
 // patchFailed returns the Status of a patch that cannot be applied; unlike Kubernetes' it names the operation.

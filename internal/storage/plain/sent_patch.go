@@ -100,7 +100,7 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 			return nil, w.Unplaced(err)
 		}
 	}
-	f := fold{patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent}
+	f := fold{write: w, patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent}
 	if w.Existing.Pin == storage.PinnedByField {
 		f.pin = s.c.Resource.Fields.Version
 	}

@@ -95,7 +95,7 @@ func (s objectStrategy) KeepStatus(w *storage.Write) error {
 // Validate implements storage.Strategy.
 func (s objectStrategy) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
 	if w.Info.Verb == resource.VerbPatch && s.c.Schemas.BlamesPatches {
-		return schema.ValidatePatched(f, w.Object.Root(), w.Existing.Root(), w.DeclaredPatch.SchemaOf())
+		return schema.ValidatePatched(f, w.Object.Root(), w.Existing.Root(), w.DeclaredPatch.SchemaOf(), w.KeepsNulls)
 	}
 	return schema.Validate(f, w.Object.Root(), w.Existing.Root())
 }

@@ -75,10 +75,18 @@ function adapted(node, place = []) {
   }));
 }
 
+// Swagger has no type null, and some documents have it: as a schema of OpenAPI 3.0.
+function withoutNullType(node) {
+  if (typeof node !== 'object' || node === null) return node;
+  if (Array.isArray(node)) return node.map(withoutNullType);
+  if (node.type === 'null') return { enum: [null] };
+  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, withoutNullType(value)]));
+}
+
 async function load(file) {
   const text = readFileSync(file, 'utf8');
   document = text.trimStart().startsWith('{') ? JSON.parse(text) : parse(text, { maxAliasCount: -1, uniqueKeys: false, logLevel: 'silent' });
-  if (document.swagger === '2.0') document = (await converter.convertObj(document, { patch: true, warnOnly: true, resolveInternal: false })).openapi;
+  if (document.swagger === '2.0') document = (await converter.convertObj(withoutNullType(document), { patch: true, warnOnly: true, resolveInternal: false })).openapi;
   const whole = adapted(document);
   operations = new Map();
   const instances = new Map();

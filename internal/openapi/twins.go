@@ -1,0 +1,72 @@
+package openapi
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
+
+// A twin is an operation of a path that matches the same requests as another one, such as '/files/{id}' and '/files/{name}'.
+// OpenAPI does not allow that, and some documents have it. Which of the two a request means only the API knows, so that
+// requests are held to the parameters that both declare alike.
+type twin struct {
+	path      *pathItem
+	operation document.Node
+}
+
+// twinsIn returns the twins of operations, by their nodes.
+func twinsIn(paths []*pathItem) map[uint32][]twin {
+	byShape := map[string][]*pathItem{}
+	for _, p := range paths {
+		byShape[p.address()] = append(byShape[p.address()], p)
+	}
+	all := map[uint32][]twin{}
+	for _, alike := range byShape {
+		for _, p := range alike {
+			for _, other := range alike {
+				for _, method := range methods {
+					if n := p.operation(method); p != other && n.Valid() && other.has(method) {
+						all[n.Index()] = append(all[n.Index()], twin{other, other.operation(method)})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// shared returns the declared parameters of an operation that all its twins declare alike, and names the others.
+func (d *Document) shared(p *pathItem, operation document.Node, declared []document.Node) (shared []document.Node) {
+	for _, n := range declared {
+		i := slices.IndexFunc(d.twins[operation.Index()], func(t twin) bool { return !d.declaresToo(t, p, n) })
+		if i < 0 {
+			shared = append(shared, n)
+			continue
+		}
+		d.report.warn(operation, "the parameter '%.80s' is not enforced: requests of the operation are ones of '%s' too, which does not declare it alike",
+			text(n, "name"), d.twins[operation.Index()][i].path.path)
+	}
+	return shared
+}
+
+// declaresToo reports whether a twin declares a parameter of an operation of the path: in the same place of the path, or by
+// the same name.
+func (d *Document) declaresToo(t twin, p *pathItem, n document.Node) bool {
+	return slices.ContainsFunc(d.declared(t.path, t.operation), func(other document.Node) bool {
+		if text(n, "in") != text(other, "in") {
+			return false
+		}
+		if text(n, "in") != "path" {
+			return text(n, "name") == text(other, "name") && string(n.Raw()) == string(other.Raw())
+		}
+		ours, _ := n.Get("schema")
+		theirs, _ := other.Get("schema")
+		return p.variableAt(text(n, "name")) == t.path.variableAt(text(other, "name")) && string(ours.Raw()) == string(theirs.Raw())
+	})
+}
+
+// variableAt returns which segment of the path has a variable; -1 if none has.
+func (p *pathItem) variableAt(name string) int {
+	return slices.IndexFunc(p.segments, func(s string) bool { return strings.Contains(s, "{"+name+"}") })
+}
