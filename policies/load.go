@@ -82,6 +82,9 @@ func (l *loader) load(s *source.Source) *Set {
 	l.source, l.Found, l.plans.focus = s, slices.Clone(s.Found), s.Focus
 	l.held.Open(l.gateway.Memory, nil)
 	defer l.held.Close()
+	if sizeOf(s.Files) > largeFiles {
+		defer memory.Spare()()
+	}
 	for _, one := range stages {
 		begun := time.Now()
 		one.run(l)
@@ -93,6 +96,16 @@ func (l *loader) load(s *source.Source) *Set {
 		l.gateway.Timed(l.times.all)
 	}
 	return l.set
+}
+
+// largeFiles is how many bytes of files take much more memory to load than the process has otherwise.
+const largeFiles = 1 << 20
+
+func sizeOf(files []source.File) (bytes int) {
+	for i := range files {
+		bytes += len(files[i].Data)
+	}
+	return bytes
 }
 
 // loader makes a set of the objects of the files. It has what several kinds of objects give and take. What is of one kind
@@ -186,6 +199,24 @@ func (l *loader) assemble() {
 	for _, f := range l.unread {
 		if !a.IsReferred(f.name) {
 			l.Read(f.errs)
+		}
+	}
+	if l.gateway.readsOnce {
+		l.forgetTexts()
+	}
+}
+
+// forgetTexts drops the texts of files that hold OpenAPI documents alone, which may be large: the documents have all of it.
+func (l *loader) forgetTexts() {
+	others := map[string]bool{}
+	for _, o := range l.all {
+		others[o.File] = others[o.File] || !o.OpenAPI
+	}
+	for i := range l.source.Files {
+		f := &l.source.Files[i]
+		if hasOthers, hasObjects := others[f.Name]; hasObjects && !hasOthers {
+			delete(l.texts, f.Name)
+			f.Data = nil
 		}
 	}
 }

@@ -165,6 +165,8 @@ type Gateway struct {
 	Memory *memory.Budget
 	// Bundles are the bundles by their names; nil if they are not known.
 	Bundles map[string]modules.Bundle
+	// readsOnce reports whether the texts of the files are not needed after a load.
+	readsOnce bool
 }
 
 // racing returns findings for writes that several gateways without common locks may send at once. What certainly
