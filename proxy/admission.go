@@ -122,7 +122,7 @@ func (a *admitter) foresee() {
 	i.Foresight = &a.outside
 }
 
-// rehearse lets nothing be counted or logged of what policies and schemas find: the request is not refused by it.
+// rehearse keeps the findings of policies and schemas out of metrics and logs: they do not refuse the request.
 func (a *admitter) rehearse() {
 	a.isRehearsal, a.report.Observer, a.report.Decisions = true, nil, nil
 }
@@ -171,6 +171,7 @@ func (a *admitter) prune(w *storage.Write) error {
 	if err := s.Prune(w.Object, &unknown); err != nil {
 		return w.Unreadable(err.Error())
 	}
+	a.request.Warnings = append(a.request.Warnings, unknown.Nulls()...)
 	if !unknown.Any() {
 		return nil
 	}
