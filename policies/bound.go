@@ -83,6 +83,9 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 			}
 		}
 		if !isBound[p.from.Name] && !part[unreadBindings](l).any {
+			if l.isMeant(p.from) {
+				continue
+			}
 			l.At(p.from, Warning, "metadata.name", "no %sBinding names the policy '%s', so that it never runs", kind, p.from.Name)
 		} else if compiled.ok {
 			all = append(all, compiled.policy)
@@ -117,7 +120,7 @@ func (b *bound[P, B]) refer(l *loader, kind string, one *binding[B]) {
 		l.paramUses = append(l.paramUses, paramUse{one.from, b.policies[i].params, one.params})
 		return
 	}
-	if _, known := l.known[objectID{group: admissionRegistrationGroup, kind: kind, name: one.policy}]; !known && one.policy != "" {
+	if _, known := l.known[objectID{group: admissionRegistrationGroup, kind: kind, name: one.policy}]; !known && one.policy != "" && !l.isMeant(one.from) {
 		l.At(one.from, Warning, "spec.policyName", "no %s in the policy files has the name '%s', so that the binding does nothing", kind, one.policy)
 	}
 }

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,5 +96,42 @@ func TestActivate(t *testing.T) {
 	m.Reload()
 	if got := m.Current().Hash(); got != third {
 		t.Errorf("the hash is %s, want %s", got, third)
+	}
+}
+
+// The texts of OpenAPI documents are kept for bundles alone, with which the files are compiled again.
+func TestTextsOfDocuments(t *testing.T) {
+	const shop = "openapi: 3.0.3\npaths: {/shop/orders: {post: {requestBody: {content: {application/json: {schema: {type: object}}}}}}}\n"
+	for _, hasBundles := range []bool{false, true} {
+		files := map[string]string{"shop.yaml": shop, "widgets.yaml": widgets}
+		e := &events{}
+		o := e.options()
+		want := "widgets.yaml"
+		if hasBundles {
+			files["bundled.yaml"], want = bundled, "bundled.yaml shop.yaml widgets.yaml"
+			o.Gateway.Bundles = map[string]modules.Bundle{"team": {Usable: func() error { return errors.New("it is not loaded") }}}
+		}
+		m, found := NewManager([]string{testutil.WriteFiles(t, files)}, o)
+		if m == nil {
+			t.Fatal(found)
+		}
+		var kept []string
+		for _, f := range m.source.Files {
+			if f.Data != nil {
+				kept = append(kept, filepath.Base(f.Name))
+			}
+		}
+		if got := strings.Join(kept, " "); got != want {
+			t.Errorf("bundles %t: the texts of %s are kept, want %s", hasBundles, got, want)
+		}
+		before := len(m.Current().Registry().Resources())
+		if hasBundles {
+			m.Activate("team", bundleOf(t, "package team\n\ndeny contains \"no\" if input.review.object.spec.size > 5\n"))
+		} else {
+			m.Reload()
+		}
+		if after := len(m.Current().Registry().Resources()); after != before || before != 2 {
+			t.Errorf("bundles %t: there are %d resources, then %d, want 2", hasBundles, before, after)
+		}
 	}
 }

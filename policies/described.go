@@ -2,15 +2,12 @@ package policies
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
-	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // describedNames are the groups and resources that files describe.
@@ -37,86 +34,6 @@ func newDescribedNames(resources []loadedResource) *describedNames {
 	return n
 }
 
-// unmatched finds names in the match blocks of policies and limits that no request has. What the files alone make
-// certain is warned of. The rest is certain if no backend is an API server, which may serve more: it is returned.
-func (n *describedNames) unmatched(f *findings, objects iter.Seq[*manifest.Object]) (onPlain []Finding) {
-	for o := range objects {
-		for _, block := range matchBlocks(o) {
-			onPlain = append(onPlain, n.unmatchedVerbs(f, o, block)...)
-			resources, _ := block.Get("resources")
-			groups, found := block.Get("apiGroups")
-			if !found || groups.Len() == 0 {
-				continue // limits without groups match all of them
-			}
-			for g := groups.First(); g.Valid(); g = g.Next() {
-				onPlain = append(onPlain, n.unmatchedGroup(f, o, g, wildcardIn(resources).Valid())...)
-				for r := resources.First(); r.Valid(); r = r.Next() {
-					n.unmatchedResource(f, o, g.Str(), r)
-				}
-			}
-		}
-	}
-	return onPlain
-}
-
-// matchBlocks returns the blocks of an object that choose requests by groups and resources.
-func matchBlocks(o *manifest.Object) (blocks []document.Node) {
-	for _, path := range [...]string{"spec.matchConstraints.resourceRules", "spec.matchResources.resourceRules"} {
-		rules, _ := o.At(path)
-		for n := rules.First(); n.Valid(); n = n.Next() {
-			blocks = append(blocks, n)
-		}
-	}
-	if match, found := o.At("spec.match"); found && o.Kind == "RateLimitPolicy" {
-		blocks = append(blocks, match)
-	}
-	return blocks
-}
-
-// unmatchedGroup finds a group that no file knows. What a wide block reaches is said by reached.
-func (n *describedNames) unmatchedGroup(f *findings, o *manifest.Object, at document.Node, isWide bool) []Finding {
-	group := at.Str()
-	switch {
-	case group == "*" || n.resources[group] != nil || n.native[group] != nil:
-		return nil
-	}
-	if like := manifest.Suggest(group, maps.Keys(n.resources)); like != "" {
-		f.At(o, Warning, at.Path(), "matches nothing that the files describe: no file has the group '%s'%s", group, like)
-		return nil
-	}
-	if isWide {
-		return nil
-	}
-	one := finding.Of(o, at.Path())
-	one.Severity = Remark
-	one.Message = fmt.Sprintf("matches nothing but paths below '/apis/%s/': no file has the group, and no upstream is an API server that may have it", group)
-	return []Finding{one}
-}
-
-// unmatchedResource finds a resource, or a subresource, that a group does not have.
-func (n *describedNames) unmatchedResource(f *findings, o *manifest.Object, group string, at document.Node) {
-	name, subresource, hasSubresource := strings.Cut(at.Str(), "/")
-	known := n.resources[group]
-	if name == "*" || known == nil || n.native[group][name] {
-		return
-	}
-	all, found := known[name]
-	if !found {
-		like := manifest.Suggest(name, maps.Keys(known))
-		if like == "" && !isWhollyOrdinary(known) {
-			return // an API server may have it
-		}
-		f.At(o, Warning, at.Path(), "matches nothing that the files describe: the group '%s' has no resource '%s'%s", group, name, like)
-		return
-	}
-	has := func(r *loadedResource) bool {
-		return len(r.Paths) == 0 || r.Subresources.Has(subresource) || r.Operation != nil && r.Operation.Subresource == subresource
-	}
-	if hasSubresource && subresource != "*" && !slices.ContainsFunc(all, has) {
-		f.At(o, Warning, at.Path(), "matches nothing that the files describe: '%s' has no subresource '%s'", all[0].GroupResource(), subresource)
-	}
-}
-
 // isWhollyOrdinary reports whether all resources have paths of their own, so that no API server has more of the group.
 func isWhollyOrdinary(resources map[string][]*loadedResource) bool {
 	for _, all := range resources {
@@ -125,35 +42,6 @@ func isWhollyOrdinary(resources map[string][]*loadedResource) bool {
 		}
 	}
 	return true
-}
-
-// unmatchedVerbs finds operations of a policy, and verbs of a limit, that no resource of the block has.
-func (n *describedNames) unmatchedVerbs(f *findings, o *manifest.Object, block document.Node) (onPlain []Finding) {
-	verbs, isLimit := block.Get("verbs")
-	if !isLimit {
-		verbs, _ = block.Get("operations")
-	}
-	m := n.matched(block, isLimit)
-	if len(m.verbs) == 0 || m.isOpen {
-		return nil
-	}
-	for v := verbs.First(); v.Valid(); v = v.Next() {
-		wanted := []string{v.Str()}
-		if !isLimit {
-			wanted = verbsOf(v.Str())
-		}
-		if v.Is("*") || v.Is(resource.VerbOptions.String()) || slices.ContainsFunc(wanted, func(verb string) bool { return slices.Contains(m.verbs, verb) }) {
-			continue
-		}
-		one := finding.Of(o, v.Path())
-		one.Severity, one.Message = Warning, m.lacks()
-		if m.isOpenOnPlain {
-			onPlain = append(onPlain, one)
-		} else {
-			f.Found = append(f.Found, one)
-		}
-	}
-	return onPlain
 }
 
 // verbsOf returns the verbs of the requests that policies match by an operation.

@@ -55,9 +55,9 @@ spec:
 		"another resource":           {rule("[shop.example.com]", "[carts]"), kubernetes, "a.yaml:17: spec.matchConstraints.resourceRules[0].resources[0]: warning: matches nothing that the files describe: the group 'shop.example.com' has no resource 'carts'\n"},
 		"a subresource":              {rule("[shop.example.com]", "[users/scale]"), kubernetes, "a.yaml:17: spec.matchConstraints.resourceRules[0].resources[0]: warning: matches nothing that the files describe: 'users.shop.example.com' has no subresource 'scale'\n"},
 		"a group misspelled":         {rule("[shop.exmaple.com]", "[users]"), kubernetes, "a.yaml:16: spec.matchConstraints.resourceRules[0].apiGroups[0]: warning: matches nothing that the files describe: no file has the group 'shop.exmaple.com'; did you mean `shop.example.com`?\n"},
-		"another group":              {rule("[other.example.org]", "[users]"), plain, "a.yaml:16: spec.matchConstraints.resourceRules[0].apiGroups[0]: note: matches nothing but paths below '/apis/other.example.org/': no file has the group, and no upstream is an API server that may have it\n"},
+		"another group":              {rule("[other.example.org]", "[users]"), plain, "a.yaml:16: spec.matchConstraints.resourceRules[0].apiGroups[0]: warning: matches nothing but paths below '/apis/other.example.org/': no file has the group, and no upstream is an API server that may have it\n"},
 		"another group of a server":  {rule("[other.example.org]", "[users]"), kubernetes, ""},
-		"a limit":                    {limit("{apiGroups: [shop.example.com], resources: [user]}"), plain, "a.yaml:14: spec.match.resources[0]: warning: matches nothing that the files describe: the group 'shop.example.com' has no resource 'user'; did you mean `users`?\n"},
+		"a limit":                    {limit("{apiGroups: [shop.example.com], resources: [user]}"), plain, "a.yaml:14: spec.match.resources[0]: matches nothing that the files describe: the group 'shop.example.com' has no resource 'user'; did you mean `users`?\n"},
 		"a limit on everything":      {limit("{verbs: [create]}"), plain, ""},
 		"everything of nothing": {"apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: a}\nspec:\n  match: {apiGroups: ['*']}\n  key: Global\n  requests: 1\n  periodSeconds: 1\n", plain,
 			"a.yaml:5: spec.match.apiGroups[0]: note: reaches on a Plain upstream no described resource; " + everywhere + "\n"},
@@ -117,6 +117,8 @@ spec:
 		limited = "a.yaml:23: spec.match.verbs"
 		group   = "a.yaml:24: spec.matchConstraints.resourceRules[0].resources[0]: note: reaches on a Plain upstream the described resources 'carts.shop.example.com', 'me.shop.example.com', 'orders.shop.example.com'; "
 		named   = "a.yaml:23: spec.match.resources: note: reaches on a Plain upstream the described resource 'orders.shop.example.com'; 'orders' below '/apis/GROUP/VERSION/' of " + wide + "\n"
+		some    = ": note: matches nothing that the files describe: the only verbs of 'orders.shop.example.com' are create, get, list, watch\n"
+		none    = ": matches nothing that the files describe: the only verbs of 'orders.shop.example.com' are create, get, list, watch\n"
 		orders  = ": warning: matches nothing that the files describe: the only verbs of 'orders.shop.example.com' are create, get, list, watch\n"
 	)
 	for name, c := range map[string]struct {
@@ -126,24 +128,24 @@ spec:
 	}{
 		"what there is":                  {policy(own, "[orders]", "[CREATE]"), kubernetes, ""},
 		"never deleted":                  {policy(own, "[orders]", "[DELETE]"), kubernetes, at + "[0]" + orders},
-		"created and never updated":      {policy(own, "[orders]", "[CREATE, UPDATE]"), kubernetes, at + "[1]" + orders},
-		"never connected to":             {policy(own, "[orders]", "[CREATE, CONNECT]"), kubernetes, at + "[1]" + orders},
+		"created and never updated":      {policy(own, "[orders]", "[CREATE, UPDATE]"), kubernetes, at + "[1]" + some},
+		"never connected to":             {policy(own, "[orders]", "[CREATE, CONNECT]"), kubernetes, at + "[1]" + some},
 		"all operations":                 {policy(own, "[orders]", "['*']"), kubernetes, ""},
 		"another resource has it":        {policy(own, "[orders, carts]", "[CREATE, UPDATE, DELETE]"), kubernetes, ""},
 		"a PUT that creates":             {policy(own, "[carts]", "[CREATE]"), kubernetes, ""},
-		"a single object":                {policy(own, "[me]", "[CREATE, UPDATE, DELETE]"), kubernetes, at + "[0]: warning: matches nothing that the files describe: the only verbs of 'me.shop.example.com' are get, patch\n" + at + "[2]: warning: matches nothing that the files describe: the only verbs of 'me.shop.example.com' are get, patch\n"},
+		"a single object":                {policy(own, "[me]", "[CREATE, UPDATE, DELETE]"), kubernetes, at + "[0]: note: matches nothing that the files describe: the only verbs of 'me.shop.example.com' are get, patch\n" + at + "[2]: note: matches nothing that the files describe: the only verbs of 'me.shop.example.com' are get, patch\n"},
 		"an operation":                   {policy(own, "[orders/cancel]", "[UPDATE]"), kubernetes, ""},
 		"an operation of the other kind": {policy(own, "[orders/cancel]", "[CREATE]"), kubernetes, at + "[0]: warning: matches nothing that the files describe: the only verbs of 'orders.shop.example.com' are update\n"},
-		"with all that is below":         {policy(own, "['orders/*']", "[UPDATE, DELETE]"), kubernetes, at + "[1]: warning: matches nothing that the files describe: the only verbs of 'orders.shop.example.com' are create, get, list, update, watch\n"},
+		"with all that is below":         {policy(own, "['orders/*']", "[UPDATE, DELETE]"), kubernetes, at + "[1]: note: matches nothing that the files describe: the only verbs of 'orders.shop.example.com' are create, get, list, update, watch\n"},
 		"all of a group":                 {policy(own, "['*']", "[CONNECT]"), kubernetes, at + "[0]: warning: matches nothing that the files describe: the only verbs of 'carts.shop.example.com', 'me.shop.example.com', 'orders.shop.example.com' are create, delete, get, list, patch, update, watch\n" + group + "every path below '/apis/shop.example.com/VERSION/'\n"},
 		"everything, with a server":      {policy("['*']", "['*']", "[CONNECT]"), kubernetes, group + everywhere + "\n"},
 		"everything, without a server":   {policy("['*']", "['*']", "[CONNECT]"), plain, at + "[0]: warning: matches nothing that the files describe: the only verbs of 'carts.shop.example.com', 'me.shop.example.com', 'orders.shop.example.com' are create, delete, get, list, patch, update, watch\n" + group + everywhere + "\n"},
 		"beside Kubernetes' own":         {policy("['', shop.example.com]", "[orders]", "[CONNECT]"), plain, ""},
 		"a limit on what there is":       {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [create, list, watch]}"), kubernetes, ""},
 		"a limit that nothing meets":     {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [patch]}"), kubernetes, limited + "[0]" + orders},
-		"a limit on methods":             {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [get, post]}"), kubernetes, limited + "[1]" + orders},
+		"a limit on methods":             {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [get, post]}"), kubernetes, limited + "[1]" + some},
 		"a limit on OPTIONS":             {limit("{apiGroups: [shop.example.com], resources: [orders], verbs: [options]}"), kubernetes, ""},
-		"a limit without groups":         {limit("{resources: [orders], verbs: [delete]}"), plain, limited + "[0]" + orders + named},
+		"a limit without groups":         {limit("{resources: [orders], verbs: [delete]}"), plain, limited + "[0]" + none},
 		"a limit that a server may meet": {limit("{resources: [orders], verbs: [delete]}"), kubernetes, named},
 		"a limit on whatever passes":     {limit("{verbs: [head]}"), plain, ""},
 	} {

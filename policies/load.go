@@ -71,6 +71,7 @@ func newLoader(g *Gateway) *loader {
 		known:   map[objectID]*manifest.Object{},
 		objects: map[objectID]*Object{},
 		bundles: map[string]string{},
+		unused:  map[string]bool{},
 		matched: newReach(),
 		terms:   exceptions.Files{Now: time.Now()},
 	}
@@ -81,6 +82,9 @@ func (l *loader) load(s *source.Source) *Set {
 	l.source, l.Found, l.plans.focus = s, slices.Clone(s.Found), s.Focus
 	l.held.Open(l.gateway.Memory, nil)
 	defer l.held.Close()
+	if sizeOf(s.Files) > largeFiles {
+		defer memory.Spare()()
+	}
 	for _, one := range stages {
 		begun := time.Now()
 		one.run(l)
@@ -92,6 +96,16 @@ func (l *loader) load(s *source.Source) *Set {
 		l.gateway.Timed(l.times.all)
 	}
 	return l.set
+}
+
+// largeFiles is how many bytes of files take much more memory to load than the process has otherwise.
+const largeFiles = 1 << 20
+
+func sizeOf(files []source.File) (bytes int) {
+	for i := range files {
+		bytes += len(files[i].Data)
+	}
+	return bytes
 }
 
 // loader makes a set of the objects of the files. It has what several kinds of objects give and take. What is of one kind
@@ -114,6 +128,7 @@ type loader struct {
 	assembled []string
 	known     map[objectID]*manifest.Object
 	plain     plainKinds
+	unused    map[string]bool // files of which it is meant that they may never apply
 	objects   map[objectID]*Object
 
 	resources []loadedResource
@@ -136,6 +151,9 @@ type loader struct {
 // read makes objects of the files.
 func (l *loader) read() {
 	for _, f := range l.source.Files {
+		if f.IsUnused {
+			l.unused[f.Name] = true
+		}
 		if f.Role == source.Reference {
 			l.texts[f.Name] = f.Data
 			l.set.files = append(l.set.files, File{Name: f.Name})
@@ -183,6 +201,24 @@ func (l *loader) assemble() {
 			l.Read(f.errs)
 		}
 	}
+	if l.gateway.readsOnce {
+		l.forgetTexts()
+	}
+}
+
+// forgetTexts drops the texts of files that hold OpenAPI documents alone, which may be large: the documents have all of it.
+func (l *loader) forgetTexts() {
+	others := map[string]bool{}
+	for _, o := range l.all {
+		others[o.File] = others[o.File] || !o.OpenAPI
+	}
+	for i := range l.source.Files {
+		f := &l.source.Files[i]
+		if hasOthers, hasObjects := others[f.Name]; hasObjects && !hasOthers {
+			delete(l.texts, f.Name)
+			f.Data = nil
+		}
+	}
 }
 
 // weightOf returns how much memory it takes to compile a module, or to read data for modules, at most.
@@ -207,6 +243,7 @@ func (l *loader) take() {
 
 // object takes one object of a file.
 func (l *loader) object(o *manifest.Object) {
+	l.checkMark(o)
 	if o.OpenAPI {
 		l.openAPI(o)
 		return

@@ -116,8 +116,9 @@ a.yaml:35: spec.matchConstraints.resourceRules[2].resources[0]: note: reaches on
 	}{
 		"an ordinary API": {[]Route{{PathPrefix: "/", Upstream: "shop"}}, want},
 		"both":            {[]Route{{PathPrefix: "/", Upstream: "server", Kubernetes: true}, {PathPrefix: "/users", Upstream: "shop"}}, want},
-		"an API server":   {[]Route{{PathPrefix: "/apis", Upstream: "server", Kubernetes: true}}, ""},
-		"unknown":         {nil, ""},
+		"an API server": {[]Route{{PathPrefix: "/apis", Upstream: "server", Kubernetes: true}}, "a.yaml:8: spec.paths.collection: no route leads to '/users', '/users/{name}': " +
+			"'server' gets paths at and below '/apis' by the route of any host and the prefix '/apis'\n"},
+		"unknown": {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := text(dir, CheckFor([]string{dir}, Gateway{Routes: c.routes})); got != c.want {

@@ -22,7 +22,7 @@ type wideBlock struct {
 // wideBlocks returns the wide match blocks of an object.
 func wideBlocks(o *manifest.Object) (wide []wideBlock) {
 	for _, block := range matchBlocks(o) {
-		groups, resources := memberOf(block, "apiGroups"), memberOf(block, "resources")
+		groups, resources := memberOf(block.Node, "apiGroups"), memberOf(block.Node, "resources")
 		w := wideBlock{groups: orAny(textsIn(groups)), resources: orAny(textsIn(resources))}
 		switch all, any := wildcardIn(resources), wildcardIn(groups); {
 		case groups.Len()+resources.Len() == 0:

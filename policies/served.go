@@ -197,7 +197,7 @@ func meets(r Route, pattern []string) bool {
 		return false
 	}
 	for i, s := range prefix {
-		if pattern[i] != s && pattern[i][0] != '{' {
+		if pattern[i] != s && !strings.Contains(pattern[i], "{") {
 			return false
 		}
 	}

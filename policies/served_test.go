@@ -25,6 +25,7 @@ spec:
 func TestBareBeforeKubernetes(t *testing.T) {
 	const refusal = ":9: spec.envelope: objects that are not of Kubernetes' form must be served by an upstream of the dialect Plain, not by 'cluster': " +
 		"set `dialect: Plain` (--dialect Plain) if it is an ordinary API, else add a route that leads '/v2/orders' to one\n"
+	const lost = ":8: spec.paths.collection: no route leads to '/v2/orders', '/v2/orders/{name}': "
 	cluster := func(host, prefix string) Route {
 		return Route{Host: host, PathPrefix: prefix, Upstream: "cluster", Kubernetes: true}
 	}
@@ -41,8 +42,9 @@ func TestBareBeforeKubernetes(t *testing.T) {
 		{"nothing is known", nil, ""},
 		{"the only upstream", []Route{cluster("", "/")}, refusal},
 		{"an ordinary API", []Route{shop("", "/")}, ""},
-		{"no route leads there", []Route{cluster("", "/apis")}, ""},
-		{"part of a segment", []Route{cluster("", "/v2/ord"), cluster("", "/v")}, ""},
+		{"no route leads there", []Route{cluster("", "/apis")}, lost + "'cluster' gets paths at and below '/apis' by the route of any host and the prefix '/apis'\n"},
+		{"part of a segment", []Route{cluster("", "/v2/ord"), cluster("", "/v")}, lost + "'cluster' gets paths at and below '/v2/ord' by the route of any host and the prefix '/v2/ord', " +
+			"'cluster' gets paths at and below '/v' by the route of any host and the prefix '/v'\n"},
 		{"a longer prefix", []Route{cluster("", "/"), shop("", "/v2")}, ""},
 		{"a longer prefix, in another order", []Route{shop("", "/v2/orders"), cluster("", "/")}, ""},
 		{"the longer prefix is the cluster's", []Route{shop("", "/"), cluster("", "/v2")}, refusal},

@@ -53,12 +53,11 @@ type Set struct {
 
 // remarks are findings that matter by what the configuration has.
 type remarks struct {
-	sharing   []Finding // of limits that gateways share, if they cannot
-	unmatched []Finding // of names in match blocks that no plain API has
-	users     []Finding // of policies that read the user, if the configuration does not say how to know it
-	kinds     []Finding // of policies that read kinds, if the gateway has no account by which to ask for them
-	raced     []Finding // of writes that several gateways without common locks may send at once
-	reached   []Finding // of wildcards that reach plain APIs
+	sharing []Finding // of limits that gateways share, if they cannot
+	users   []Finding // of policies that read the user, if the configuration does not say how to know it
+	kinds   []Finding // of policies that read kinds, if the gateway has no account by which to ask for them
+	raced   []Finding // of writes that several gateways without common locks may send at once
+	reached []Finding // of wildcards that reach plain APIs
 }
 
 // Terms are the rollouts and the exceptions of a set.

@@ -79,12 +79,14 @@ func (l *loader) finish() {
 	l.set.hash = hashWith(l.source.Hash, l.bundles, l.assembled)
 }
 
-// checkNames finds names in match blocks that nothing has, and says what wildcards reach.
+// checkNames finds what can never apply, by the names in match blocks and the paths of descriptions, and says what
+// wildcards reach.
 func (l *loader) checkNames() {
 	l.plain.warnOfConstraints(&l.findings, maps.Values(l.known), l.paramUses)
-	names := newDescribedNames(l.resources)
-	l.set.remarks.unmatched = names.unmatched(&l.findings, maps.Values(l.known))
-	l.set.remarks.reached = names.reached(maps.Values(l.known), l.plain)
+	j := newInForce(l)
+	j.objects(maps.Values(l.known))
+	l.set.remarks.reached = j.names.reached(maps.Values(l.known), l.plain)
+	l.unreached()
 }
 
 // checkVersions finds policies that cannot see requests in another version.

@@ -122,9 +122,6 @@ func (s *Set) lacking(g Gateway) []Finding {
 	if !g.SharedLimits {
 		found = append(found, s.remarks.sharing...)
 	}
-	if len(g.Routes) > 0 && !slices.ContainsFunc(g.Routes, func(r Route) bool { return r.Kubernetes }) {
-		found = append(found, s.remarks.unmatched...)
-	}
 	if slices.ContainsFunc(g.Routes, func(r Route) bool { return !r.Kubernetes }) {
 		found = append(found, s.remarks.reached...)
 	}
@@ -168,6 +165,8 @@ type Gateway struct {
 	Memory *memory.Budget
 	// Bundles are the bundles by their names; nil if they are not known.
 	Bundles map[string]modules.Bundle
+	// readsOnce reports whether the texts of the files are not needed after a load.
+	readsOnce bool
 }
 
 // racing returns findings for writes that several gateways without common locks may send at once. What certainly

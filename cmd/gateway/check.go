@@ -23,7 +23,8 @@ type checkFlags struct {
 }
 
 func newCheck() *cobra.Command {
-	flags := checkFlags{output: output{checks: lint.ReviewChecks(), summarize: finding.Summarized}}
+	flags := checkFlags{output: output{checks: lint.ReviewChecks(), strict: true}}
+	flags.output.summarize = flags.output.withAdvice
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
 		Short: "Say what is wrong with policy files",
@@ -33,9 +34,15 @@ finding on a line of its own:
   file:line:column: field.path: message
 
 What is wrong with an expression is printed with its column, its line and a caret. Errors come first. Findings marked
-'warning' do not keep the gateway from starting; --strict makes them count like errors. Those about the wording of
-messages, and what documents say of answers, come last, counted for each file, and -v lists them. The exit code is 0 if there is no error, 1 if there is
-one, 2 if the command line is wrong.
+'warning' do not keep the gateway from starting, but fail the check: something does not do what it seems to. With
+--strict=false they do not. What documents say of answers comes last, counted for each file, and -v lists it. --advice also
+lists what the API conventions say about the wording of messages, which never fails. The exit code is 0 if there is
+nothing to mend, 1 if there is, 2 if the command line is wrong.
+
+What can never apply is an error if the files and the configuration alone prove it: a description whose paths no route
+leads to, a resource that is spelled otherwise, a selector of labels that no object has. It is a warning if an API server
+decides that. 'admission-gateway.io/unused: Allow', an annotation or a label, says that it is meant; for all files of a
+folder the line 'unused: Allow' in a file '.admission-gateway.yaml' does.
 
 Beside what the gateway itself refuses or warns of, it warns of what compiles and still cannot be meant: rules that by
 the schema no object can break, or that none can keep; conditions that decide nothing; variables and collections that no
@@ -68,7 +75,7 @@ policies match it, and what holds for its requests. With --config it says by whi
 With --times it also says how long each stage of the load took: reading the files, taking and
 compiling their objects, by kind, and so on.`,
 		Example: `  gateway check policies/
-  gateway check --strict -o sarif policies/ > findings.sarif
+  gateway check -o sarif policies/ > findings.sarif
   gateway check --plans policies/
   gateway check --list --config /etc/gateway/gateway.yaml
   gateway check --config /etc/gateway/gateway.yaml
@@ -87,6 +94,7 @@ compiling their objects, by kind, and so on.`,
 	cmd.Flags().StringVar(&flags.probed, "probe", "", "write the object at the `URL` back unchanged with a wrong If-Match, and say whether the backend refuses it")
 	cmd.Flags().StringVar(&flags.config, "config", "", "hold the files to the gateway's configuration `FILE`")
 	flags.output.register(cmd)
+	cmd.Flags().BoolVar(&flags.output.advice, "advice", false, "also list advice about the wording of messages")
 	flags.stdin.register(cmd)
 	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions and rules in Rego run natively, and why others do not")
 	cmd.Flags().BoolVar(&flags.list, "list", false, "also list the operations that the files describe, and what holds for each")

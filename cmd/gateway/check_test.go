@@ -109,7 +109,8 @@ func TestBareBeforeKubernetes(t *testing.T) {
 	}
 }
 
-// Findings about wording come last, one line for each file, and all of them with -v. The log of a gateway has none.
+// Warnings fail the check. Advice about wording does not, and is shown if --advice or -v asks for it; the log of 'serve' has
+// none.
 func TestCheckWording(t *testing.T) {
 	const policy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -129,17 +130,24 @@ spec: {policyName: POLICY, validationActions: [Deny]}
 	b := write(t, "b.yaml", strings.NewReplacer("NAME", "b", "MESSAGE", "must be greater than 0", "POLICY", "none").Replace(policy))
 	unbound := b + ":3:12: metadata.name: warning: no ValidatingAdmissionPolicyBinding names the policy 'b', so that it never runs\n" +
 		b + ":13:8: spec.policyName: warning: no ValidatingAdmissionPolicy in the policy files has the name 'none', so that the binding does nothing\n"
-	words := a + ": warning: 2 messages are not worded as the API conventions ask; 'gateway check -v' lists them\n" +
-		b + ": warning: 1 message is not worded as the API conventions ask; 'gateway check -v' shows it\n"
-	if got, want := run("check", a, b), (result{0, unbound + words, ""}); got != want {
+	const why = "gateway check: 0 errors, 2 warnings\n"
+	if got, want := run("check", a, b), (result{1, unbound, why}); got != want {
+		t.Errorf("%+v, want\n%+v", got, want)
+	}
+	if got, want := run("check", "--strict=false", a, b), (result{0, unbound, ""}); got != want {
+		t.Errorf("%+v, want\n%+v", got, want)
+	}
+	if got, want := run("check", a), (result{0, "", ""}); got != want {
 		t.Errorf("%+v, want\n%+v", got, want)
 	}
 	less := "; an inequality must be worded with 'greater than' or 'less than', 'or equal to' included, not 'be < 5'; better: must be less than 5\n"
 	all := a + ":7:42: spec.validations[0].message: warning: a requirement must be worded with 'must', not 'should be'" + less +
 		a + ":8:42: spec.validations[1].message: warning: what is not possible must be worded with 'may not' for behaviour, not 'cannot be changed'; better: may not be changed\n" +
 		b + ":7:42: spec.validations[0].message: warning: a requirement must be worded with 'must', not 'should be'" + less
-	if got, want := run("check", "-v", a, b), (result{0, unbound + all, ""}); got != want {
-		t.Errorf("%+v, want\n%+v", got, want)
+	for _, flag := range []string{"-v", "--advice"} {
+		if got, want := run("check", flag, a, b), (result{1, unbound + all, why}); got != want {
+			t.Errorf("%s: %+v, want\n%+v", flag, got, want)
+		}
 	}
 	_, addr := startBackend(t)
 	p := startServe(t, addr, "--policies", a, "--policies", b)

@@ -99,7 +99,7 @@ func (f *initFlags) write(cmd *cobra.Command, dir string) error {
 		}
 	}
 	at := filepath.Join(dir, "policies")
-	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check --strict %s\n", count(len(files), "file"), count(tests, "test"), at, at)
+	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check %s\n", count(len(files), "file"), count(tests, "test"), at, at)
 	return nil
 }
 

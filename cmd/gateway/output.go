@@ -17,14 +17,16 @@ type output struct {
 	format  string
 	strict  bool
 	verbose bool
-	checks  []finding.Check
+	// advice says that findings about wording are shown, which never fail the command.
+	advice bool
+	checks []finding.Check
 	// summarize counts the findings that only -v lists.
 	summarize func([]finding.Finding) []finding.Finding
 }
 
 func (o *output) register(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.format, "output", "o", string(finding.Text), "write the findings as `FORMAT`: text, json, sarif or github")
-	cmd.Flags().BoolVar(&o.strict, "strict", false, "let warnings fail the command too")
+	cmd.Flags().BoolVar(&o.strict, "strict", o.strict, "let warnings fail the command too")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also list what is only counted otherwise")
 }
 
@@ -34,6 +36,22 @@ func (o *output) validate() error {
 		return usageError("--output: must be '%s', not '%s'", strings.Join(finding.Formats, "', '"), o.format)
 	}
 	return nil
+}
+
+// withAdvice counts what only -v lists, and leaves out advice that is not asked for.
+func (o *output) withAdvice(found []finding.Finding) []finding.Finding {
+	var matter, advice []finding.Finding
+	for _, f := range found {
+		if f.Severity == finding.Wording {
+			advice = append(advice, f)
+		} else {
+			matter = append(matter, f)
+		}
+	}
+	if matter = finding.Summarized(matter); o.advice {
+		matter = append(matter, advice...)
+	}
+	return matter
 }
 
 // write writes findings. It returns a failure if they have errors; in strict mode also if they have warnings.
@@ -56,7 +74,7 @@ func (o *output) write(cmd *cobra.Command, found []finding.Finding) error {
 	if errs == 0 && (warnings == 0 || !o.strict) {
 		return nil
 	}
-	return &failure{exitFailure, fmt.Errorf("%s, %s", count(errs, "error"), count(len(found)-errs, "warning"))}
+	return &failure{exitFailure, fmt.Errorf("%s, %s", count(errs, "error"), count(warnings, "warning"))}
 }
 
 func count(n int, what string) string {

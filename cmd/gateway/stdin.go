@@ -73,6 +73,8 @@ func (s *stdinFlags) examine(data []byte, paths []string, c *config.Configuratio
 	for _, f := range read.Files {
 		if f.Name != s.name {
 			files = append(files, f)
+		} else {
+			files[0].IsUnused = f.IsUnused
 		}
 	}
 	all := source.Of(files)

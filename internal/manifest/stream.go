@@ -75,7 +75,7 @@ func (r *reader) nextJSON(s *jsonStream) error {
 	if err != nil {
 		return err
 	}
-	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{json: make([]byte, 0, read)}}
+	c := compacter{reader: r, stream: *s, from: s.at, repeated: repeated, lines: map[int]int{}, text: &text{json: make([]byte, 0, compactSize(d.Root()))}}
 	failed := r.failed
 	c.mark(s.position)
 	c.value(d.Root(), "")
@@ -83,6 +83,20 @@ func (r *reader) nextJSON(s *jsonStream) error {
 	s.moveTo(s.at + read)
 	r.add(c.text, r.failed > failed)
 	return nil
+}
+
+// compactSize returns about how many bytes of compact JSON a value takes. It is exact unless a key has escapes.
+func compactSize(n document.Node) (size int) {
+	if kind := n.Kind(); kind != document.Object && kind != document.Array {
+		return len(n.Raw())
+	}
+	size = 2
+	for m := n.First(); m.Valid(); m = m.Next() {
+		if size += compactSize(m) + 1; n.Kind() == document.Object {
+			size += len(m.Key()) + 3
+		}
+	}
+	return size
 }
 
 // compacter makes compact JSON of a value, and finds the keys that stand twice.

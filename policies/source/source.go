@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 
 	regular "github.com/admission-gateway/gateway/internal/file"
+	"sigs.k8s.io/yaml"
+
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
 )
@@ -30,10 +32,16 @@ type File struct {
 	Root string
 	// IsOutside says that a link leads out of that folder.
 	IsOutside bool
+	// IsUnused says that a file Settings of its folder, or of one above, has `unused: Allow`: it is meant that some of
+	// what it says can never apply.
+	IsUnused bool
 	// real is the file behind the links, info what it was like as it was opened.
 	real string
 	info fs.FileInfo
 }
+
+// Settings is the name of the file that says how the files of its folder, and of those below it, are meant.
+const Settings = ".admission-gateway.yaml"
 
 // Role says what a file holds.
 type Role uint8
@@ -152,6 +160,7 @@ type walker struct {
 	progress            *Progress
 	seenDirs, seenFiles map[string]bool
 	dirRoot, realRoot   string // the folder of what is read, and the one behind its links
+	isUnused            bool   // the settings of the folder that is read, or of one above
 }
 
 // enter begins to read what is in a folder of policy files.
@@ -260,6 +269,11 @@ func (w *walker) dir(path string) (found bool) {
 		w.List.File(path, "must be a directory that can be read: %s", reasonOf(err))
 		return true
 	}
+	above := w.isUnused
+	defer func() { w.isUnused = above }()
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == Settings }) {
+		w.settings(filepath.Join(path, Settings))
+	}
 	modules := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isRego(e.Name()) })
 	for _, entry := range entries {
 		name := filepath.Join(path, entry.Name())
@@ -289,6 +303,29 @@ func (w *walker) dir(path string) (found bool) {
 	return found
 }
 
+// settings reads the settings of a folder.
+func (w *walker) settings(name string) {
+	data, _, err := regular.Read(name, maxSettings)
+	if err != nil {
+		w.List.File(name, "%s", err.Error())
+		return
+	}
+	var said struct {
+		Unused string `json:"unused"`
+	}
+	switch err := yaml.UnmarshalStrict(data, &said); {
+	case err != nil:
+		w.List.File(name, "must have `unused: Allow`, and nothing else: %s", err.Error())
+	case said.Unused != "Allow":
+		w.List.File(name, "must have `unused: Allow`")
+	default:
+		w.isUnused = true
+	}
+}
+
+// maxSettings bounds the settings of a folder.
+const maxSettings = 64 << 10
+
 // add reads a file.
 func (w *walker) add(name string, role Role) {
 	w.progress.Reading(name)
@@ -313,7 +350,7 @@ func (w *walker) add(name string, role Role) {
 		w.List.File(name, "must not be empty")
 	}
 	w.Files = append(w.Files, File{
-		Name: name, Data: data, Role: role, Root: w.dirRoot, IsOutside: !IsWithin(w.realRoot, real), real: real, info: info,
+		Name: name, Data: data, Role: role, Root: w.dirRoot, IsOutside: !IsWithin(w.realRoot, real), IsUnused: w.isUnused, real: real, info: info,
 	})
 }
 
@@ -352,6 +389,9 @@ func (s *Source) Fingerprint() string {
 	for _, f := range s.Files { // documents and overlays name other files
 		b.WriteByte('\n')
 		b.WriteString(f.Name)
+		if f.IsUnused {
+			b.WriteString(" unused")
+		}
 	}
 	for _, f := range s.Found {
 		b.WriteByte('\n')

@@ -61,6 +61,41 @@ const servers = {
     const app = await NestFactory.create(App, { logger: false })
     await app.listen(port, '127.0.0.1')
   },
+  // Orders that Nest validates, by the pipe and the decorators of its guide.
+  async orders () {
+    require('reflect-metadata')
+    const { Controller, Get, Post, Body, Query, Module, ValidationPipe } = require('@nestjs/common')
+    const { NestFactory } = require('@nestjs/core')
+    const is = require('class-validator')
+    const { Type } = require('class-transformer')
+    const rule = (type, name, ...rules) => rules.forEach(one => one(type.prototype, name))
+    class Line {}
+    rule(Line, 'sku', is.IsString(), is.IsNotEmpty())
+    rule(Line, 'count', is.IsInt(), is.Min(1), is.Max(9))
+    class Order {}
+    rule(Order, 'title', is.IsNotEmpty(), is.IsString(), is.MaxLength(5))
+    rule(Order, 'state', is.IsOptional(), is.IsIn(['open', 'paid']))
+    rule(Order, 'lines', is.IsOptional(), is.IsArray(), is.ValidateNested({ each: true }), Type(() => Line))
+    class Page {}
+    rule(Page, 'limit', is.IsOptional(), Type(() => Number), is.IsInt(), is.Max(50))
+    class Orders {
+      list () { return [] }
+      add (order) { return order }
+    }
+    const route = (name, how, parameter, type) => {
+      Reflect.defineMetadata('design:paramtypes', [type], Orders.prototype, name)
+      how()(Orders.prototype, name, Object.getOwnPropertyDescriptor(Orders.prototype, name))
+      parameter()(Orders.prototype, name, 0)
+    }
+    route('list', Get, Query, Page)
+    route('add', Post, Body, Order)
+    Controller('orders')(Orders)
+    class App {}
+    Module({ controllers: [Orders] })(App)
+    const app = await NestFactory.create(App, { logger: false })
+    app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true, transform: true }))
+    await app.listen(port, '127.0.0.1')
+  },
   async loopback () {
     const { RestApplication, HttpErrors } = require('@loopback/rest')
     const app = new RestApplication({ rest: { host: '127.0.0.1', port: Number(port) } })

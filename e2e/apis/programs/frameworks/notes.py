@@ -1,9 +1,12 @@
 # A server of notes by FastAPI, as its guide writes it: notes.py PORT.
 import asyncio
 import sys
+from enum import Enum
+from typing import List
 
 import uvicorn
-from fastapi import Body, FastAPI, HTTPException
+from fastapi import Body, FastAPI, HTTPException, Query
+from pydantic import BaseModel, Field
 
 app = FastAPI()
 notes = {}
@@ -40,6 +43,36 @@ async def drop(name: str):
     await asyncio.sleep(0.005)
     found(name)
     del notes[name]
+
+
+# Orders that FastAPI validates, by models of Pydantic.
+class State(str, Enum):
+    open = "open"
+    paid = "paid"
+
+
+class Line(BaseModel):
+    sku: str
+    count: int = Field(..., ge=1, le=9)
+
+
+class Order(BaseModel):
+    title: str = Field(..., max_length=5)
+    state: State = State.open
+    lines: List[Line] = []
+
+    class Config:
+        extra = "forbid"
+
+
+@app.get("/orders")
+async def orders(limit: int = Query(10, le=50)):
+    return []
+
+
+@app.post("/orders", status_code=201)
+async def order(order: Order):
+    return order
 
 
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
