@@ -131,6 +131,21 @@ func (p *Process) resident() (float64, error) {
 	return float64(pages*os.Getpagesize()) / (1 << 20), nil
 }
 
+// peak is how much memory the process itself has had resident at most, in MiB.
+func (p *Process) peak() (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if said, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(said), "kB")), 64)
+			return kib / (1 << 10), err
+		}
+	}
+	return 0, errors.New("the system does not say how much memory the process has had at most")
+}
+
 type processStat struct{ parent, pages int }
 
 // readStat reads /proc/PID/stat.

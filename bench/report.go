@@ -170,6 +170,11 @@ func (r *Report) verdict(to io.Writer) (bool, error) {
 			f.StartMilliseconds, maxStartMilliseconds, f.IdleMiB, maxIdleMiB)
 		reached = reached && f.StartMilliseconds <= maxStartMilliseconds && f.IdleMiB <= maxIdleMiB
 	}
+	if f := r.Footprint; f.DocumentMB > 0 {
+		p.printf("- load of GitHub's OpenAPI document: %.2f s of CPU time, goal at most %.0f; %.0f MB at the peak above a gateway without files, goal at most %d\n",
+			f.DocumentSeconds, maxDocumentSeconds, f.DocumentMB, maxDocumentMB)
+		reached = reached && f.DocumentSeconds <= maxDocumentSeconds && f.DocumentMB <= maxDocumentMB
+	}
 	return reached, p.err
 }
 

@@ -31,6 +31,8 @@ const (
 	undescribedTarget = "gateway-undescribed"
 	validatedTarget   = "gateway-validated"
 	etagsTarget       = "gateway-etags"
+	// documentedTarget has an OpenAPI document whose schema the POST is validated by.
+	documentedTarget = "gateway-documented"
 )
 
 // A Target is a row of the table: a server that is measured.
@@ -107,6 +109,12 @@ func targets() []Target {
 			Name: etagsTarget, Title: "**gateway, ETags of its own**", OfGateway: true, Check: checkETags,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "etags"))
+			},
+		},
+		{
+			Name: documentedTarget, Title: "**gateway, POST of an OpenAPI document**", OfGateway: true, Check: checkDocumented,
+			Command: func(m *Machine, listen string) ([]string, error) {
+				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "documented"))
 			},
 		},
 		{
@@ -189,6 +197,7 @@ func goals() []Goal {
 		// That files describe other paths costs nothing, beyond what two runs of one program differ by.
 		{Load: "GET", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
 		{Load: postLoad, Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
+		{Load: postLoad, Target: documentedTarget, Reference: undescribedTarget, AtMost: 1.15},
 		// The server of OPA's own is asked for the decision alone, and the gateway proxies the request too.
 		{Load: regoLoad, Target: regoTarget, Reference: opaTarget, AtMost: 0.1, Of: []string{opaLoad}},
 		// Large answers by TLS.

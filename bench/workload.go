@@ -45,7 +45,7 @@ func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
 		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, featureNames(features()), []string{emulationTarget, identityTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, regoTargets, constraintTargets, featureNames(features()), []string{emulationTarget, identityTarget, documentedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
@@ -158,6 +158,24 @@ func checkValidated(address string) error {
 		code, answer, err := sendAs(address, http.MethodPatch, collection+"/"+objectName+"-7", mergePatch, []byte(body))
 		if err == nil && code != want {
 			err = fmt.Errorf("the patch %s: %d %s", body, code, answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDocumented makes sure that the schema of the document holds.
+func checkDocumented(address string) error {
+	wrong := bytes.Replace(workloadJSON, []byte(`"containerPort":8080`), []byte(`"containerPort":80800`), 1)
+	for _, one := range []struct {
+		body []byte
+		want int
+	}{{workloadJSON, http.StatusCreated}, {wrong, http.StatusUnprocessableEntity}} {
+		code, answer, err := sendAs(address, http.MethodPost, collection, "application/json", one.body)
+		if err == nil && code != one.want {
+			err = fmt.Errorf("the POST: %d %s", code, answer)
 		}
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego/bundle/bundletest"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/lastgood"
 	"github.com/admission-gateway/gateway/policies/modules"
 )
 
@@ -99,15 +100,25 @@ func TestActivate(t *testing.T) {
 	}
 }
 
-// The texts of OpenAPI documents are kept for bundles alone, with which the files are compiled again.
+// The texts of OpenAPI documents are kept for bundles, with which the files are compiled again, and for gateways that start
+// later.
 func TestTextsOfDocuments(t *testing.T) {
 	const shop = "openapi: 3.0.3\npaths: {/shop/orders: {post: {requestBody: {content: {application/json: {schema: {type: object}}}}}}}\n"
-	for _, hasBundles := range []bool{false, true} {
+	for _, need := range []string{"nothing", "bundles", "later"} {
+		hasBundles := need == "bundles"
 		files := map[string]string{"shop.yaml": shop, "widgets.yaml": widgets}
 		e := &events{}
 		o := e.options()
 		want := "widgets.yaml"
-		if hasBundles {
+		switch need {
+		case "later":
+			dir := testutil.WriteFiles(t, map[string]string{"key": strings.Repeat("k", 32)})
+			s, err := lastgood.New(lastgood.Options{Path: filepath.Join(dir, "kept"), KeyFile: filepath.Join(dir, "key"), MaxAge: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.LastGood, want = s, "shop.yaml widgets.yaml"
+		case "bundles":
 			files["bundled.yaml"], want = bundled, "bundled.yaml shop.yaml widgets.yaml"
 			o.Gateway.Bundles = map[string]modules.Bundle{"team": {Usable: func() error { return errors.New("it is not loaded") }}}
 		}
@@ -122,7 +133,7 @@ func TestTextsOfDocuments(t *testing.T) {
 			}
 		}
 		if got := strings.Join(kept, " "); got != want {
-			t.Errorf("bundles %t: the texts of %s are kept, want %s", hasBundles, got, want)
+			t.Errorf("for %s: the texts of %s are kept, want %s", need, got, want)
 		}
 		before := len(m.Current().Registry().Resources())
 		if hasBundles {
@@ -131,7 +142,7 @@ func TestTextsOfDocuments(t *testing.T) {
 			m.Reload()
 		}
 		if after := len(m.Current().Registry().Resources()); after != before || before != 2 {
-			t.Errorf("bundles %t: there are %d resources, then %d, want 2", hasBundles, before, after)
+			t.Errorf("for %s: there are %d resources, then %d, want 2", need, before, after)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 			options.Log.Debug(text, "file", file, "line", line)
 		}
 	}
-	options.Gateway.readsOnce = len(options.Gateway.Bundles) == 0 // else a bundle that changes needs them
+	options.Gateway.readsOnce = len(options.Gateway.Bundles) == 0 && options.LastGood == nil
 	options.Gateway.Timed = logged(options.Log, options.Gateway.Timed)
 	m := &Manager{paths: paths, options: options}
 	m.read = func(p *source.Progress) *source.Source { return source.Read(paths, p) }

@@ -72,14 +72,18 @@ type Modules struct {
 // CompileWithPlans compiles files as Compile does, and returns how their expressions run. It leaves
 // out the warnings about the types and the wording of expressions, which take longer than
 // everything else.
-func CompileWithPlans(s *source.Source) *Compiled { return CompileWithBundles(s, nil) }
+func CompileWithPlans(s *source.Source) *Compiled { return CompileWithPlansFor(s, &Gateway{}) }
 
-// CompileWithBundles is CompileWithPlans for files that name bundles; nil: none is known.
-func CompileWithBundles(s *source.Source, bundles map[string]modules.Bundle) *Compiled {
-	l := newLoader(&Gateway{Bundles: bundles})
+// CompileWithPlansFor is CompileWithPlans for a gateway. If its routes are known, what the files ask for that it does not
+// have is found too.
+func CompileWithPlansFor(s *source.Source, g *Gateway) *Compiled {
+	l := newLoader(g)
 	l.plans.on = true
 	c := &Compiled{Set: l.load(s)}
-	if c.Found = finding.Sort(l.Found); finding.HasErrors(c.Found) {
+	if c.Found = l.Found; g.Routes != nil && !finding.HasErrors(c.Found) {
+		c.Found = append(c.Found, c.Set.lacking(*g)...)
+	}
+	if c.Found = finding.Sort(c.Found); finding.HasErrors(c.Found) {
 		c.Set = nil
 	}
 	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, part[regoPolicies](l).modules.Suites()

@@ -165,7 +165,8 @@ type Gateway struct {
 	Memory *memory.Budget
 	// Bundles are the bundles by their names; nil if they are not known.
 	Bundles map[string]modules.Bundle
-	// readsOnce reports whether the texts of the files are not needed after a load.
+	// readsOnce reports whether the texts of the files are not needed after a load: no bundle that changes has them
+	// compiled again, and they are not kept for gateways that start later.
 	readsOnce bool
 }
 

@@ -21,6 +21,8 @@ var (
 	ErrOldUnknown = errors.New("the stored object, on which the verdict depends, is not known")
 	// ErrNotWrite is the outcome of a request that neither creates nor replaces an object.
 	ErrNotWrite = errors.New("it neither creates nor replaces an object")
+	// ErrNoRoute is the outcome of a write at a path of a backend that no client reaches.
+	ErrNoRoute = errors.New("no route leads to its path")
 	// ErrUndescribed is the outcome of a write at a path that no file describes.
 	ErrUndescribed = errors.New("no policy file describes its path")
 )
@@ -42,8 +44,9 @@ type Assessor struct {
 type Trial struct {
 	// Method and Target are of the request. They must not change while the trial is judged.
 	Method, Target []byte
-	// Upstream is the backend whose paths the target has; "" leads a client's target by the routes.
+	// Upstream is the backend whose paths the target has; "" leads a client's target by the routes, with the Host.
 	Upstream string
+	Host     []byte
 	// Body is the object as JSON, and Object the same parsed: the assessor releases it. If it is nil, the body is
 	// parsed as a client's is.
 	Body   []byte
@@ -150,6 +153,8 @@ func (j *Assessor) try(t *Trial) (err error) {
 	i := &h.request.Info
 	isCreate := i.Verb == resource.VerbCreate
 	switch {
+	case i.Documented != nil:
+		return ErrNotWrite
 	case i.IsUndescribed || !i.IsResource:
 		return ErrUndescribed
 	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", h.scope.isOperation:
@@ -182,12 +187,15 @@ func (j *Assessor) resolve(t *Trial) error {
 	h.write.Begin(h.request)
 	target := t.Target
 	if t.Upstream == "" {
-		h.route = g.routes.find(nil, str(target))
+		h.route = g.routes.find(t.Host, str(target))
 	} else {
-		h.route = g.routes.to(t.Upstream)
+		h.route = g.routeTo(t.Upstream, str(t.Method), str(target))
 	}
-	if h.route == nil {
-		return status.NoSuchPath("no route leads to a backend from path '%s'", pathOf(target))
+	switch {
+	case h.route == nil && t.Upstream != "":
+		return ErrNoRoute
+	case h.route == nil:
+		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", t.Host, pathOf(target))
 	}
 	if rules := h.route.rules; rules != nil && t.Upstream == "" {
 		var err error
@@ -214,14 +222,22 @@ func (j *Assessor) resolve(t *Trial) error {
 	return nil
 }
 
-// to returns the first route to a backend; nil if there is none.
-func (r *routeTable) to(upstream string) *route {
-	for i := range r.table {
-		if r.table[i].backend.name == upstream {
-			return &r.table[i]
+// routeTo returns the route by which requests reach a target of a backend: if there are several, one where files describe
+// it; nil if there is none.
+func (g *Gateway) routeTo(upstream, method, target string) (found *route) {
+	path := string(pathOf([]byte(target)))
+	for i := range g.routes.table {
+		one := &g.routes.table[i]
+		if one.backend.name != upstream || !under(path, one.shows) {
+			continue
+		}
+		if found == nil {
+			found = one
+		} else if g.rankAt(found, method, path) < g.rankAt(one, method, path) {
+			found = one
 		}
 	}
-	return nil
+	return found
 }
 
 // A dryWriter is a storage that prepares objects as the one of the backend does, and writes none. The stored

@@ -108,15 +108,20 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	if f.Refusal != nil {
 		return f
 	}
-	if f.Info.IsUndescribed {
-		if f.Refusal = one.admit(&head, &f.Info); f.Refusal != nil {
-			return f
-		}
-	}
 	if f.Info.Subresource != "" && one.backend.upgrades.allows(&f.Info) {
 		f.Info.Connect = true
 	}
-	f.Stages = names(g.scopesOf(set).find(g, one, about, &f.Info, f.Info.Connect).stages)
+	s := g.scopesOf(set).find(g, one, about, &f.Info, f.Info.Connect)
+	switch {
+	case s.isClosed && s.tried == nil:
+		f.Refusal = status.MethodNotAllowed(about.GroupResource(), string(head.Method))
+	case f.Info.IsUndescribed:
+		f.Refusal = one.admit(&head, &f.Info)
+	}
+	if f.Refusal != nil {
+		return f
+	}
+	f.Stages = names(s.stages)
 	f.Outlooks = outlook.Of(set, &f.Info, about, &one.place)
 	return f
 }
@@ -127,14 +132,31 @@ func parseLine(request string) (head message.Head, err error) {
 		return head, status.BadRequest("the request must be a method and a path, in one line")
 	}
 	host := ""
-	if _, rest, found := strings.Cut(request, "://"); found {
-		authority, _, _ := strings.Cut(rest, "/")
+	_, target, _ := strings.Cut(request, " ")
+	if authority, _, isURL := CutURL(target); isURL {
 		host = "Host: " + authority + "\r\n"
 	}
 	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &message.Options{TargetBytes: maxForeseen}); err != nil {
 		return head, err
 	}
 	return head, nil
+}
+
+// CutURL cuts a URL into its host and port and the target of its requests. A target that is none stays as it is.
+func CutURL(text string) (authority, target string, isURL bool) {
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return "", text, false
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		return rest, "/", true
+	}
+	authority, target = rest[:end], rest[end:]
+	if target, _, _ = strings.Cut(target, "#"); !strings.HasPrefix(target, "/") {
+		target = "/" + target
+	}
+	return authority, target, true
 }
 
 // maxForeseen is how long the target of a request may be that is only asked about.

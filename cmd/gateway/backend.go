@@ -7,10 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 func newBackend() *cobra.Command {
 	var listen string
+	var paths []string
 	cmd := &cobra.Command{
 		Use:   "backend",
 		Short: "Serve an in-memory JSON API to try the gateway with",
@@ -20,7 +23,11 @@ Every path is a collection or an item of one: /v2/orders and /v2/orders/o1, or i
 /apis/example.com/v1/namespaces/team-a/widgets and …/widgets/w1. A collection takes POST (the name is metadata.name,
 name or id), GET, and GET with ?watch=true for a stream of changes; an item takes GET, PUT and DELETE, with ETag,
 If-Match and If-None-Match. The API stores what it gets and adds nothing to it. It keeps at most 100,000 objects; the
-oldest make room for new ones.`,
+oldest make room for new ones.
+
+With --policies the files say which paths are collections and items, whatever their shape, and where the name of an object
+is; a new object without a name gets one, PATCH works, and operations that are no verbs of resources answer with the body
+that they got.`,
 		Example: `  gateway backend --listen 127.0.0.1:9000
   curl -d '{"id":"o1"}' http://127.0.0.1:9000/v2/orders`,
 		Args: noArgs,
@@ -31,7 +38,11 @@ oldest make room for new ones.`,
 			}
 			stop, ignore := stopSignals()
 			defer ignore()
-			server := backend.New(backend.Options{EvictOldest: true})
+			described, err := resolversOf(paths)
+			if err != nil {
+				return err
+			}
+			server := backend.New(backend.Options{EvictOldest: true, Described: described})
 			served := make(chan error, 1)
 			go func() { served <- server.Serve(l) }()
 			cmd.Printf("The in-memory API serves http://%s\n", l.Addr())
@@ -46,5 +57,20 @@ oldest make room for new ones.`,
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9000", "serve on `ADDR`, a host and a port")
+	cmd.Flags().StringArrayVar(&paths, "policies", nil, "serve the resources that the policy files in `PATH` describe; may be repeated")
 	return cmd
+}
+
+// resolversOf returns how policy files read requests to a plain API; nil if there are no files.
+func resolversOf(paths []string) (func() []resource.Resolver, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	set, found := policies.Load(paths)
+	if set == nil {
+		return nil, refusedPolicies(lines(found))
+	}
+	everywhere := func(string) bool { return true }
+	all := []resource.Resolver{resource.NewPlain(set.Registry(), set.Reach(), resource.View{LeadsTo: everywhere, Reaches: everywhere})}
+	return func() []resource.Resolver { return all }, nil
 }

@@ -5,12 +5,15 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/library"
+	"github.com/admission-gateway/gateway/proxy"
 )
 
 func newDemo() *cobra.Command {
@@ -54,7 +57,13 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 	if err != nil {
 		return fmt.Errorf("cannot write the policies: %w", err)
 	}
-	api := backend.New(backend.Options{EvictOldest: true})
+	var described atomic.Pointer[proxy.Gateway]
+	api := backend.New(backend.Options{EvictOldest: true, Described: func() []resource.Resolver {
+		if g := described.Load(); g != nil {
+			return g.Resolvers(config.DefaultUpstream)
+		}
+		return nil
+	}})
 	apiAddress, err := api.Start()
 	if err != nil {
 		return err
@@ -76,6 +85,7 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 	if err != nil || n == nil {
 		return err
 	}
+	described.Store(n.gateway)
 	text := strings.NewReplacer("{gateway}", n.public.Addr().String(), "{admin}", n.private.Addr().String(), "{api}", apiAddress, "{policies}", dir)
 	if _, err := text.WriteString(out, demoText); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/recorded"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/policies/testcase"
+	"github.com/admission-gateway/gateway/proxy"
 )
 
 // explainFlags are the flags of the command.
@@ -55,7 +56,8 @@ the code that serves requests, so that what it says would happen.
 
 The request is an object (-f), which is created, or which replaces the one of --old; a request line with a body
 (--request, -d, -H); an entry of an HTTP archive (--har); or an event of an audit log (--audit). POLICIES are policy files
-and folders; without any they are the ones of the configuration that --config names, or of the current folder.
+and folders; without any they are the ones of the configuration that --config names, or of the current folder. With --config
+the request is led by the routes of that configuration, as a client's is.
 
 The exit code is 0 if the request would go to the backend, 1 if it is refused, 2 if something given is wrong.`,
 		Example: `  gateway explain -f pod.yaml policies/
@@ -66,7 +68,7 @@ The exit code is 0 if the request would go to the backend, 1 if it is refused, 2
 	}
 	f := cmd.Flags()
 	f.StringVarP(&flags.request.file, "filename", "f", "", "explain the write of the object in `FILE`, '-' for the standard input")
-	f.StringVar(&flags.request.line, "request", "", "explain the request `LINE`, a method and a path")
+	f.StringVar(&flags.request.line, "request", "", "explain the request `LINE`, a method and a path; a URL in place of the path says the host too")
 	f.StringVarP(&flags.request.data, "data", "d", "", "the body of the request is `TEXT`, or the file after '@'")
 	f.StringArrayVarP(&flags.request.headers, "header", "H", nil, "the request has the header `NAME: VALUE`; may be given again")
 	f.StringVar(&flags.request.user, "user", "", "the user `NAME` sends the request")
@@ -78,8 +80,8 @@ The exit code is 0 if the request would go to the backend, 1 if it is refused, 2
 	f.StringVar(&flags.scene.old, "old", "", "the object in `FILE` is stored")
 	f.StringArrayVar(&flags.scene.params, "params", nil, "the objects in `FILE` are there for policies to refer to; may be given again")
 	f.StringArrayVar(&flags.scene.state, "state", nil, "the collection `NAME=FILE` of a StateSource has the objects in the file; may be given again")
-	f.StringVar(&flags.scene.config, "config", "", "take the policies and the dialect of the gateway's configuration `FILE`")
-	f.StringVar(&flags.scene.dialect, "dialect", "", "the backend is of the `DIALECT` Kubernetes or Plain; by default the one that suits the policies")
+	f.StringVar(&flags.scene.config, "config", "", "lead the request by the gateway's configuration `FILE`: its routes, upstreams, limits and policies")
+	f.StringVar(&flags.scene.dialect, "dialect", "", "without --config, the backend is of the `DIALECT` Kubernetes or Plain; by default the one that suits the policies")
 	f.StringVarP(&flags.format, "output", "o", "text", "write the story as `FORMAT`: text, json or html")
 	f.StringVar(&flags.color, "color", "auto", "write text in colours: auto, always or never; auto heeds NO_COLOR")
 	return cmd
@@ -134,10 +136,12 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 		if len(paths) == 0 {
 			q.Policies = c.Policies.Paths
 		}
-		if q.Bundles, err = fileBundles(c); err != nil {
+		if q.Service, err = serviceOf(c); err != nil {
 			return nil, err
 		}
-		q.Dialect = cmp.Or(q.Dialect, string(c.Upstreams[0].Dialect))
+		if s.dialect != "" {
+			return nil, errors.New("--dialect: must not be given with --config, which says the dialect of each upstream")
+		}
 	}
 	if len(q.Policies) == 0 {
 		q.Policies = []string{"."}
@@ -193,7 +197,9 @@ func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown 
 		q.Headers = append(q.Headers, [2]string{strings.TrimSpace(name), strings.TrimSpace(value)})
 	}
 	user := &testcase.User{Name: cmp.Or(r.user, "user"), Groups: r.groups}
-	q.Case.User = user
+	if q.Service.KnowsUsers() || r.user != "" || len(r.groups) > 0 {
+		q.Case.User = user
+	}
 	switch {
 	case r.file != "":
 		if r.file == "-" {
@@ -213,16 +219,21 @@ func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown 
 // askLine adds the request of a request line.
 func (r *requestFlags) askLine(q *policytest.Question) error {
 	method, path, found := strings.Cut(strings.TrimSpace(r.line), " ")
-	if path = strings.TrimSpace(path); !found || !strings.HasPrefix(path, "/") {
-		return fmt.Errorf("--request: must be a method and a path, not '%s'", r.line)
+	path = strings.TrimSpace(path)
+	if _, _, isURL := proxy.CutURL(path); !found || !isURL && !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("--request: must be a method and a path or a URL, not '%s'", r.line)
 	}
 	q.Case.Request = &testcase.Request{Method: method, Path: path}
 	q.Headers = slices.DeleteFunc(q.Headers, func(h [2]string) bool {
-		if is := strings.EqualFold(h[0], "content-type"); is {
+		switch {
+		case strings.EqualFold(h[0], "content-type"):
 			q.Case.Request.ContentType = h[1]
-			return true
+		case strings.EqualFold(h[0], "host"):
+			q.Case.Request.Headers = map[string]string{"Host": h[1]}
+		default:
+			return false
 		}
-		return false
+		return true
 	})
 	body := []byte(r.data)
 	if file, is := strings.CutPrefix(r.data, "@"); is {
@@ -261,8 +272,11 @@ func (r *requestFlags) askRecorded(q *policytest.Question, user *testcase.User) 
 		}
 	}
 	q.Case.Request = &testcase.Request{Method: found.Method, Path: found.Target, ContentType: found.ContentType, Body: found.Body}
+	if _, host, hasHost := strings.Cut(found.Origin, "://"); hasHost {
+		q.Case.Request.Headers = map[string]string{"Host": host}
+	}
 	q.Headers = append(found.Headers, q.Headers...)
-	if by := found.User; r.user == "" && by != nil {
+	if by := found.User; r.user == "" && by != nil && q.Service.KnowsUsers() {
 		*user = testcase.User{Name: by.Name, Groups: append(by.Groups, r.groups...)}
 		if by.UID != "" {
 			q.Headers = append(q.Headers, [2]string{"X-Remote-Uid", by.UID})

@@ -13,7 +13,6 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/scan"
-	"github.com/admission-gateway/gateway/policies/modules"
 )
 
 // scanFlags are the flags of the command.
@@ -71,7 +70,7 @@ refused that was not); 1 also if the scan cannot be done; 2 if the command line,
 	f.StringVar(&o.User.Name, "user", "gateway-scan", "who sends the objects is `NAME`, where a record does not say it")
 	f.StringArrayVar(&o.User.Groups, "group", []string{"system:authenticated"}, "`GROUP` of that user; may be repeated")
 	f.StringArrayVar(&o.Resources, "resource", nil, "read the resource `PLURAL[.GROUP]` alone; of --files, the resource of objects without a kind; may be repeated")
-	f.StringVar(&o.Namespace, "namespace", "", "read the namespace `NAME` of the backend alone")
+	f.StringVar(&o.Namespace, "namespace", "", "read the namespace `NAME` of the backend alone; objects that have no namespace themselves are in it")
 	f.IntVar(&o.Workers, "workers", 0, "judge `N` objects at a time; by default one for each processor")
 	f.Float64Var(&o.Rate, "qps", 0, "ask the backend for at most `N` pages a second; by default as fast as it answers")
 	f.StringVar(&o.StateFile, "state", "", "remember in `FILE` how far the scan is, and go on from there")
@@ -147,6 +146,8 @@ func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string
 	}
 	if c != nil {
 		o.Backend = o.New.Gateway.Backend(o.Upstream, "")
+		at := slices.IndexFunc(c.Upstreams, func(u config.UpstreamSpec) bool { return u.Name == o.Upstream })
+		o.BasePath = c.Upstreams[at].BasePath()
 	}
 	o.Input = cmd.InOrStdin()
 	if isTerminal(cmd.ErrOrStderr()) {
@@ -159,14 +160,11 @@ func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string
 
 // side compiles policies, and makes a gateway in front of the backend if there is one.
 func (f *scanFlags) side(ctx context.Context, paths []string, c *config.Configuration) (*scan.Side, func(), error) {
-	var known map[string]modules.Bundle
-	if c != nil {
-		var err error
-		if known, err = fileBundles(c); err != nil {
-			return nil, nil, err
-		}
+	service, err := serviceOf(c)
+	if err != nil {
+		return nil, nil, err
 	}
-	set, err := scan.Compile(paths, known)
+	set, err := scan.Compile(paths, &service.Gateway)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/policytest"
 )
 
@@ -35,7 +36,8 @@ answered otherwise than expected. A test is an object of the kind PolicyTest bes
 that end in '_test.rego' are run as OPA runs them. Suites of gator and Kyverno's kyverno-test.yaml are read too, as far as
 the gateway serves their policies.
 
-With --config policies may name the bundles of a configuration that are files. The tests in these bundles are run too.
+With --config the requests are led as a gateway with that configuration leads them: by its routes, upstreams, users and
+limits. Policies may name its bundles that are files, and the tests in these bundles are run too.
 
 Without a PATH it plays the tests in the current folder and below. The exit code is 0 if all cases pass, 1 if one fails
 or less than --coverage is reached, 2 if a test or the command line is wrong.
@@ -54,7 +56,7 @@ notices: each is a rule that could be wrong without a test that fails.`,
 	cmd.Flags().BoolVar(&flags.options.Update, "update", false, "write the expected objects that are files of their own")
 	cmd.Flags().IntVar(&flags.options.Parallel, "parallel", 0, "play `N` groups of cases at a time; by default one for each processor")
 	cmd.Flags().IntVar(&flags.coverage, "coverage", 0, "fail if less than `PERCENT` of the branches of rules are reached")
-	cmd.Flags().StringVar(&flags.config, "config", "", "let policies name the bundles of the gateway's configuration `FILE`")
+	cmd.Flags().StringVar(&flags.config, "config", "", "lead the requests by the gateway's configuration `FILE`")
 	cmd.Flags().BoolVar(&flags.mutate, "mutate", false, "change the policies, and list the changes that no case notices")
 	return cmd
 }
@@ -71,7 +73,7 @@ func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
 	if f.options.Paths = paths; len(paths) == 0 {
 		f.options.Paths = []string{"."}
 	}
-	if err := f.readBundles(); err != nil {
+	if err := f.readService(); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -102,8 +104,8 @@ func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
 	return nil
 }
 
-// readBundles reads the bundles of the configuration, if there is one.
-func (f *testFlags) readBundles() error {
+// readService reads the configuration, if there is one.
+func (f *testFlags) readService() error {
 	if f.config == "" {
 		return nil
 	}
@@ -111,8 +113,18 @@ func (f *testFlags) readBundles() error {
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	f.options.Bundles, err = fileBundles(c)
+	f.options.Service, err = serviceOf(c)
 	return err
+}
+
+// serviceOf returns the gateway of a configuration, as the commands have it that serve no clients; nil: there is none.
+func serviceOf(c *config.Configuration) (s policytest.Service, err error) {
+	if c == nil {
+		return s, nil
+	}
+	s.Config, s.Gateway = c, asked(c)
+	s.Gateway.Bundles, err = fileBundles(c)
+	return s, err
 }
 
 func (f *testFlags) survey(ctx context.Context, cmd *cobra.Command) error {

@@ -1,7 +1,7 @@
 // Package backend is a plain JSON API that keeps its objects in memory: the backend of the demo, of tests and of benchmarks.
 //
-// Every path is a collection or an item of one, by its structure alone (see parsePath): nothing needs to be declared. The
-// server stores the bytes it gets, adds nothing to them and returns them as they came. It knows what an ordinary API knows
+// Every path is a collection or an item of one: by the policy files that describe it, or by its structure alone (see
+// parsePath), so that nothing needs to be declared. The server stores the bytes it gets, adds nothing to them and returns them as they came. It knows what an ordinary API knows
 // (GET, POST, PUT, DELETE, strong ETags with If-Match and If-None-Match, a stream of changes), and none of Kubernetes'
 // conventions; its errors are plain text. It reads the request target as it was sent: no cleaning, no redirects.
 package backend
@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Options configure New. The zero value is useful: every limit has a default.
@@ -33,10 +35,12 @@ type Options struct {
 	Recorder *Recorder
 	// Fault, if set, is asked before a request is applied what shall go wrong with it; see SetFault.
 	Fault func(*Request) Fault
-	// Paths, if set, says of paths what they lead to; an item has a name. All others are read by their structure.
-	Paths func(path string) (collection, name string, isKnown bool)
-	// MakesNames says that an object that is created without a name gets one, which is not in its bytes.
-	MakesNames bool
+	// Described, if set, returns how policy files read requests. Where they describe a resource, they say what a path
+	// leads to and where the name of an object is. All other paths are read by their structure.
+	Described func() []resource.Resolver
+	// TakesAll lets no request fail because of its path, its method, its name or its type of body: what is no collection
+	// and no item of one is answered with the body that was sent.
+	TakesAll bool
 }
 
 // Server is the API. It is an http.Handler, which Serve and Start put behind a listener. Its methods are safe for
@@ -46,9 +50,10 @@ type Server struct {
 	maxBody int64
 	record  *Recorder
 	fault   atomic.Pointer[func(*Request) Fault]
-	paths   func(string) (collection, name string, isKnown bool)
-	// names counts the names that were made; nil if none is.
-	names *atomic.Uint64
+	// resolvers is Options.Described, and takesAll TakesAll.
+	resolvers func() []resource.Resolver
+	takesAll  bool
+	names     atomic.Uint64 // that were made
 
 	http *http.Server
 	stop chan struct{} // closed when watches must end
@@ -70,11 +75,9 @@ func New(o Options) *Server {
 		store:   newStore(o.MaxObjects, o.MaxBytes, o.EvictOldest),
 		maxBody: o.MaxBody,
 		record:  o.Recorder,
-		paths:   o.Paths,
 		stop:    make(chan struct{}),
-	}
-	if o.MakesNames {
-		s.names = &atomic.Uint64{}
+
+		resolvers: o.Described, takesAll: o.TakesAll,
 	}
 	s.SetFault(o.Fault)
 	s.http = &http.Server{
@@ -148,10 +151,8 @@ func (s *Server) Object(path string) (body []byte, etag string, ok bool) {
 
 // targetOf returns what a path leads to.
 func (s *Server) targetOf(path string) (target, bool) {
-	if s.paths != nil {
-		if collection, name, isKnown := s.paths(path); isKnown {
-			return target{collection: collection, name: name}, true
-		}
+	if d := describe(s.resolvers, http.MethodGet, path); d != nil && !d.isOperation {
+		return d.target, true
 	}
 	return parsePath(path)
 }
@@ -162,7 +163,7 @@ func (s *Server) Put(path string, body []byte) (etag string, err error) {
 	if !ok || t.name == "" {
 		return "", fmt.Errorf("'%s' is not the path of an item", path)
 	}
-	if err := validBody(body); err != nil {
+	if err := validBody(body); err != nil && !s.takesAll {
 		return "", err
 	}
 	o, _, err := s.store.put(t, body, condition{})

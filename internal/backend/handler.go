@@ -1,15 +1,20 @@
 package backend
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // ServeHTTP answers one request: record it, read its path, apply it; faults come between.
@@ -60,8 +65,16 @@ func (s *Server) refuseBody(w http.ResponseWriter, err error) {
 
 // apply finds what the request is about and does it.
 func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
+	if d := describe(s.resolvers, r.Method, r.RequestURI); d != nil {
+		s.serveDescribed(w, r, d, body)
+		return
+	}
 	path, query, _ := strings.Cut(r.RequestURI, "?")
-	t, ok := s.targetOf(path)
+	t, ok := parsePath(path)
+	if !ok && s.takesAll {
+		echo(w, body)
+		return
+	}
 	if !ok {
 		fail(w, http.StatusNotFound, "%s is neither a collection nor an item", path)
 		return
@@ -77,6 +90,10 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 		case http.MethodPost:
 			s.serveCreate(w, path, t, body)
 		default:
+			if s.takesAll {
+				echo(w, body)
+				return
+			}
 			w.Header().Set("Allow", "GET, HEAD, POST")
 			fail(w, http.StatusMethodNotAllowed, "%s is a collection, which does not support %s", path, r.Method)
 		}
@@ -90,10 +107,130 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 	case http.MethodDelete:
 		s.serveDelete(w, r, path, t)
 	default:
+		if s.takesAll {
+			echo(w, body)
+			return
+		}
 		w.Header().Set("Allow", "GET, HEAD, PUT, DELETE")
 		fail(w, http.StatusMethodNotAllowed, "%s is an item, which does not support %s", path, r.Method)
 	}
 }
+
+// serveDescribed serves a request that policy files describe.
+func (s *Server) serveDescribed(w http.ResponseWriter, r *http.Request, d *described, body []byte) {
+	path, query, _ := strings.Cut(r.RequestURI, "?")
+	path = strings.TrimSuffix(path, "/")
+	switch {
+	case d.isOperation:
+		echo(w, body)
+	case r.Method == http.MethodPost && d.target.name == "":
+		s.createDescribed(w, d, path, jsonOr(body))
+	case d.target.name == "" && r.Method == http.MethodGet && wantsWatch(query):
+		s.serveWatch(w, r, d.target)
+	case d.target.name == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		objects, etag := s.store.list(d.target)
+		answer(w, r, http.StatusOK, etag, listOf(objects, d.resource))
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		s.serveGet(w, r, path, d.target)
+	case r.Method == http.MethodPut:
+		s.replace(w, r, path, d.target, jsonOr(body))
+	case r.Method == http.MethodPatch:
+		s.servePatch(w, r, path, d.target, body)
+	case r.Method == http.MethodDelete && d.target.name != "":
+		s.serveDelete(w, r, path, d.target)
+	case r.Method == http.MethodDelete:
+		s.store.clear(d.target)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		echo(w, body)
+	}
+}
+
+// createDescribed stores a new object under the name that its field has, or one that is made.
+func (s *Server) createDescribed(w http.ResponseWriter, d *described, path string, body []byte) {
+	name := ""
+	if of := d.resource; of.Envelope == resource.Bare {
+		name = textAt(body, of.Fields.Name)
+	} else {
+		name = textAt(body, resource.FieldPath{"metadata", "name"})
+	}
+	if name == "" {
+		name = s.makeName()
+	}
+	d.target.name = name
+	s.insert(w, path, d.target, body)
+}
+
+// jsonOr returns a body that is JSON, and an empty object in place of any other.
+func jsonOr(body []byte) []byte {
+	if !json.Valid(body) {
+		return []byte("{}")
+	}
+	return body
+}
+
+// echo answers an operation with the body that it got, if that is JSON.
+func echo(w http.ResponseWriter, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(jsonOr(body)) // the client may be gone
+}
+
+// listOf returns the list of objects as a resource has it.
+func listOf(objects []*object, of *resource.Resource) []byte {
+	path := []string{"items"}
+	if of.Envelope == resource.Bare && of.Fields.Items != nil {
+		path = of.Fields.Items
+	}
+	var body []byte
+	for _, key := range path {
+		body = append(document.AppendString(append(body, '{'), key), ':')
+	}
+	body = append(body, '[')
+	for i, o := range objects {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, o.body...)
+	}
+	body = append(body, ']')
+	return append(body, strings.Repeat("}", len(path))...)
+}
+
+// servePatch applies a patch.
+func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, path string, t target, body []byte) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil {
+		media = ""
+	}
+	o, err := s.store.update(t, conditionOf(r), func(old []byte) ([]byte, error) { return patched(old, media, body) })
+	s.answerWrite(w, path, o, false, err)
+}
+
+// patched returns what comes of a patch.
+func patched(old []byte, media string, body []byte) ([]byte, error) {
+	patch, err := document.Parse(body, document.Limits{})
+	if err != nil {
+		return nil, patchError{err}
+	}
+	defer patch.Release()
+	d, err := document.Parse(old, document.Limits{})
+	if err != nil {
+		return nil, patchError{err}
+	}
+	defer d.Release()
+	if media == "application/json-patch+json" {
+		if err := d.ApplyJSONPatch(patch.Root(), document.Limits{}); err != nil {
+			return nil, patchError{err}
+		}
+	} else {
+		d.MergePatch(patch.Root())
+	}
+	return d.AppendTo(nil), nil
+}
+
+// A patchError says why a patch cannot be applied.
+type patchError struct{ error }
 
 // wantsWatch reports whether the query asks for a stream.
 func wantsWatch(query string) bool {
@@ -133,35 +270,62 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, t target) {
 
 func (s *Server) serveCreate(w http.ResponseWriter, path string, t target, body []byte) {
 	name, err := nameOf(body)
-	if err != nil && s.names != nil && validBody(body) == nil {
-		name, err = "made-"+strconv.FormatUint(s.names.Add(1), 10), nil
+	if err != nil && s.takesAll {
+		name, body, err = s.makeName(), jsonOr(body), nil
 	}
 	if err != nil {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	t.name = name
+	s.insert(w, path, t, body)
+}
+
+// makeName returns a name for an object that has none.
+func (s *Server) makeName() string { return "made-" + strconv.FormatUint(s.names.Add(1), 10) }
+
+// insert stores a new object.
+func (s *Server) insert(w http.ResponseWriter, path string, t target, body []byte) {
 	o, err := s.store.create(t, body)
+	item := path + "/" + url.PathEscape(t.name)
 	switch {
 	case errors.Is(err, errExists):
-		fail(w, http.StatusConflict, "%s/%s exists already", path, name)
+		fail(w, http.StatusConflict, "%s exists already", item)
 	case err != nil:
 		s.failFull(w)
 	default:
-		w.Header().Set("Location", path+"/"+name)
+		w.Header().Set("Location", item)
 		answer(w, nil, http.StatusCreated, o.etag, o.body)
 	}
 }
 
 func (s *Server) servePut(w http.ResponseWriter, r *http.Request, path string, t target, body []byte) {
-	if err := validBody(body); err != nil {
+	if s.takesAll {
+		body = jsonOr(body)
+	}
+	if err := validBody(body); err != nil && !s.takesAll {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
+	s.replace(w, r, path, t, body)
+}
+
+// replace stores an object in the place of the one that is there, if any.
+func (s *Server) replace(w http.ResponseWriter, r *http.Request, path string, t target, body []byte) {
 	o, created, err := s.store.put(t, body, conditionOf(r))
+	s.answerWrite(w, path, o, created, err)
+}
+
+// answerWrite answers a write of an item by what came of it.
+func (s *Server) answerWrite(w http.ResponseWriter, path string, o *object, created bool, err error) {
+	var refused patchError
 	switch {
 	case errors.Is(err, errMismatch):
 		fail(w, http.StatusPreconditionFailed, "%s: the precondition of the request does not hold", path)
+	case errors.Is(err, errMissing):
+		fail(w, http.StatusNotFound, "%s does not exist", path)
+	case errors.As(err, &refused):
+		fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case err != nil:
 		s.failFull(w)
 	case created:

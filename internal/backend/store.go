@@ -125,6 +125,43 @@ func (s *store) put(t target, body []byte, when condition) (o *object, created b
 	return o, old == nil, err
 }
 
+// update replaces an object by what is made of it if the condition holds, or fails with errMissing, errMismatch, errFull or
+// the error of made.
+func (s *store) update(t target, when condition, made func(old []byte) ([]byte, error)) (*object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var old *object
+	if c := s.collections[t.collection]; c != nil {
+		old = c.items[itemKey{t.namespace, t.name}]
+	}
+	if old == nil {
+		return nil, errMissing
+	}
+	if !when.allows(old) {
+		return nil, errMismatch
+	}
+	body, err := made(old.body)
+	if err != nil {
+		return nil, err
+	}
+	return s.write(t, old, body)
+}
+
+// clear removes all objects of a collection.
+func (s *store) clear(t target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.collections[t.collection]
+	if c == nil {
+		return
+	}
+	for k := range c.items {
+		if t.namespace == "" || k.namespace == t.namespace {
+			s.remove(target{collection: t.collection, namespace: k.namespace, name: k.name})
+		}
+	}
+}
+
 // delete removes an object if the condition holds, or fails with errMissing or errMismatch.
 func (s *store) delete(t target, when condition) error {
 	s.mu.Lock()

@@ -3,75 +3,68 @@ package policytest
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// server is the backend of tests: a store of objects. In the dialect Kubernetes it answers as an
+// server is a backend of tests: a store of objects. In the dialect Kubernetes it answers as an
 // API server does that accepts every object unchanged, and allows every user everything.
 type server struct {
+	name       string // of the upstream
 	kubernetes bool
 	patcher    patcher
-	set        *policies.Set
 	// lists are the collections that policies read, by their paths.
 	lists map[string][]json.RawMessage
+	// resolvers say what files describe; nil before the gateway is made.
+	resolvers atomic.Pointer[[]resource.Resolver]
+	http      *http.Server
 
 	mu       sync.RWMutex
 	existing map[string]json.RawMessage
 	plain    *backend.Server
 }
 
-func newServer(isKubernetes bool, set *policies.Set) *server {
-	s := &server{kubernetes: isKubernetes, patcher: patcher{set}, set: set, lists: map[string][]json.RawMessage{}}
+func newServer(of *config.UpstreamSpec, set *policies.Set) *server {
+	s := &server{name: of.Name, kubernetes: of.Dialect == config.Kubernetes, patcher: patcher{set}, lists: map[string][]json.RawMessage{}}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	s.reset()
 	return s
 }
+
+// start serves on loopback until close, and returns the address.
+func (s *server) start() (string, error) {
+	behind, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	go func() { _ = s.http.Serve(behind) }() // ends with close
+	return behind.Addr().String(), nil
+}
+
+func (s *server) close() { _ = s.http.Close() }
 
 // reset forgets everything that a case has stored.
 func (s *server) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Paths: s.pathOf, MakesNames: true})
+	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Described: s.described, TakesAll: true})
 }
 
-// pathOf returns what a path leads to by the files, for resources of plain APIs. Of all others the path's structure
-// decides.
-func (s *server) pathOf(path string) (collection, name string, isKnown bool) {
-	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
-		i, r, err := s.set.Registry().Resolve(method, []byte(path))
-		if err != nil || r == nil || len(r.Paths) == 0 || r.Envelope != resource.Bare || r.Operation != nil || i.Subresource != "" || !i.IsResource {
-			continue
-		}
-		if i.Verb.OfObject() {
-			at := strings.LastIndexByte(path, '/')
-			return path[:at], path[at+1:], true
-		}
-		return path, "", true
+// described returns how the files read requests.
+func (s *server) described() []resource.Resolver {
+	if r := s.resolvers.Load(); r != nil {
+		return *r
 	}
-	return "", "", false
-}
-
-// isOperation reports whether files describe a request that neither reads nor writes an object.
-func (s *server) isOperation(r *http.Request) bool {
-	i, of, err := s.set.Registry().Resolve(r.Method, []byte(r.RequestURI))
-	return err == nil && (i.Documented != nil || of != nil && of.Operation != nil)
-}
-
-// echo answers an operation with the body that it got.
-func echo(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the gateway sees the connection end
-	}
-	if !json.Valid(body) {
-		body = []byte("{}")
-	}
-	answer(w, http.StatusOK, string(body))
+	return nil
 }
 
 // put stores an object before a request.
@@ -121,8 +114,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/") && r.Method == http.MethodGet && !found && strings.Count(r.URL.Path, "/") == 4:
 		name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`","labels":{"kubernetes.io/metadata.name":"`+name+`"}}}`)
-	case !s.kubernetes && s.isOperation(r):
-		echo(w, r)
 	case !s.kubernetes:
 		plain.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && isCollection(r.URL.Path):

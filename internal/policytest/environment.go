@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,11 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -26,11 +28,11 @@ import (
 // maxReply bounds an answer of the gateway, which comes from memory.
 const maxReply = 256 << 20
 
-// environment is a gateway with a policy set, and the backend behind it. One goroutine plays cases in it.
+// environment is a gateway with a policy set, and the backends behind it. One goroutine plays cases in it.
 type environment struct {
 	set     *policies.Set
-	server  *server
-	behind  *http.Server
+	service *Service
+	servers []*server
 	gateway *proxy.Gateway
 	limiter *ratelimit.Limiter
 	states  *state.Manager
@@ -48,12 +50,12 @@ func (e *environment) clock() time.Time {
 }
 
 // newEnvironment starts a gateway on loopback.
-func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry) (_ *environment, err error) {
+func newEnvironment(set *policies.Set, service *Service, s *setting, metrics *telemetry.Telemetry) (_ *environment, err error) {
 	dialect := config.Dialect(s.Dialect)
 	if dialect == "" {
 		dialect = dialectFor(set)
 	}
-	e, err := newOffline(set, dialect, s.State, metrics)
+	e, err := newOffline(set, service, dialect, s.State, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -72,29 +74,37 @@ func newEnvironment(set *policies.Set, s *setting, metrics *telemetry.Telemetry)
 	return e, e.synced()
 }
 
-// newOffline makes a gateway in front of a backend in memory. It does not serve yet.
-func newOffline(set *policies.Set, dialect config.Dialect, lists map[string][]json.RawMessage, metrics *telemetry.Telemetry) (_ *environment, err error) {
-	e := &environment{set: set, server: newServer(dialect == config.Kubernetes, set), limiter: ratelimit.New(0)}
-	for _, source := range set.States() {
-		e.server.lists[source.Path] = lists[source.Name]
-	}
+// newOffline makes a gateway in front of backends in memory. It does not serve yet. The dialect is of the one backend that
+// there is without a configuration.
+func newOffline(set *policies.Set, service *Service, dialect config.Dialect, lists map[string][]json.RawMessage, metrics *telemetry.Telemetry) (_ *environment, err error) {
+	e := &environment{set: set, service: service, limiter: ratelimit.New(0)}
 	defer func() {
 		if err != nil {
 			e.close()
 		}
 	}()
-	behind, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+	of := service.Config
+	if of == nil {
+		if of, err = config.Load("", config.Flags{Upstream: "http://127.0.0.1:1", Dialect: string(dialect)}); err != nil {
+			return nil, err
+		}
+		of.Identity = &config.Identity{Anonymous: config.AllowAnonymous, Authenticators: []config.Authenticator{config.LoopbackHeaders()}}
 	}
-	e.behind = &http.Server{Handler: e.server, ReadHeaderTimeout: time.Minute}
-	go func() { _ = e.behind.Serve(behind) }() // ends with close
-	c, err := config.Load("", config.Flags{Upstream: "http://" + behind.Addr().String(), Dialect: string(dialect)})
-	if err != nil {
-		return nil, err
+	addresses := make([]string, len(of.Upstreams))
+	for i := range of.Upstreams {
+		u := &of.Upstreams[i]
+		s := newServer(u, set)
+		for _, source := range set.States() {
+			if source.Upstream == "" || source.Upstream == u.Name {
+				s.lists[u.BasePath()+source.Path] = lists[source.Name]
+			}
+		}
+		if addresses[i], err = s.start(); err != nil {
+			return nil, err
+		}
+		e.servers = append(e.servers, s)
 	}
-	loopback := config.Prefix{Prefix: netip.MustParsePrefix("127.0.0.0/8")}
-	c.Identity = &config.Identity{Anonymous: config.AllowAnonymous, Authenticators: []config.Authenticator{{RequestHeader: &config.RequestHeader{Addresses: []config.Prefix{loopback}}}}}
+	c := of.Offline(addresses)
 	c.Telemetry.Explanations = explanations()
 	if e.states, err = state.NewManager(state.Options{RetryWait: 10 * time.Millisecond}); err != nil {
 		return nil, err
@@ -102,22 +112,29 @@ func newOffline(set *policies.Set, dialect config.Dialect, lists map[string][]js
 	e.states.Apply(set.States())
 	e.gateway, err = proxy.New(proxy.Options{
 		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
-		Log: slog.New(slog.DiscardHandler), Clock: e.clock, RefusesPlainly: true,
+		Log: slog.New(slog.DiscardHandler), Clock: e.clock, RefusesPlainly: !service.shapesRefusals,
 	})
-	return e, err
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range e.servers {
+		resolvers := e.gateway.Resolvers(s.name)
+		s.resolvers.Store(&resolvers)
+	}
+	return e, nil
 }
 
-// An Offline is a gateway in front of a backend in memory. It serves no clients, it only judges.
+// An Offline is a gateway in front of backends in memory. It serves no clients, it only judges.
 // Collections that policies read are empty, and every namespace exists.
 type Offline struct{ environment *environment }
 
 // NewOffline makes a gateway of a policy set.
-func NewOffline(set *policies.Set) (*Offline, error) {
+func NewOffline(set *policies.Set, service Service) (*Offline, error) {
 	metrics, err := telemetry.New(telemetry.Options{Version: "offline"})
 	if err != nil {
 		return nil, err
 	}
-	e, err := newOffline(set, dialectFor(set), nil, metrics)
+	e, err := newOffline(set, &service, dialectFor(set), nil, metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -168,9 +185,33 @@ func (e *environment) close() {
 	if e.states != nil {
 		e.states.Close()
 	}
-	if e.behind != nil {
-		_ = e.behind.Close()
+	for _, s := range e.servers {
+		s.close()
 	}
+}
+
+// serverOf returns the backend of a name; nil if there is none.
+func (e *environment) serverOf(upstream string) *server {
+	at := slices.IndexFunc(e.servers, func(s *server) bool { return s.name == upstream })
+	if at < 0 {
+		return nil
+	}
+	return e.servers[at]
+}
+
+// prepare lets the backends have nothing but the object that exists; nil: none does.
+func (e *environment) prepare(stored location, object json.RawMessage) error {
+	for _, s := range e.servers {
+		s.reset()
+	}
+	if object == nil {
+		return nil
+	}
+	s := e.serverOf(stored.upstream)
+	if s == nil {
+		return fmt.Errorf("no route leads to '%s'", stored.path)
+	}
+	return s.put(stored.path, object)
 }
 
 // reply has the answer that a client sees.
@@ -190,7 +231,8 @@ func (e *environment) send(r *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.URL.Opaque = "//" + e.address + r.path
+	req.Host = cmp.Or(r.host, e.address)
+	req.URL.Opaque = "//" + req.Host + r.path
 	for _, h := range r.headers {
 		req.Header.Add(h[0], h[1])
 	}
@@ -201,4 +243,9 @@ func (e *environment) send(r *request) (*reply, error) {
 	defer func() { _ = response.Body.Close() }() // it was read
 	body, err := io.ReadAll(response.Body)
 	return &reply{response.StatusCode, response.Header.Values("Warning"), body}, err
+}
+
+// explanations lets every user ask in this process, and shows them everything but Secrets.
+func explanations() *config.Explanations {
+	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup}, Values: config.ShowValues}
 }

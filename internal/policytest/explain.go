@@ -6,11 +6,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
-	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
@@ -19,9 +16,9 @@ import (
 type Question struct {
 	// Policies are the policy files and folders.
 	Policies []string
-	// Bundles are the bundles that policies may name; nil if none is known.
-	Bundles map[string]modules.Bundle
-	// Dialect of the backend; empty for the one that suits the files.
+	// Service is the gateway that gets the request.
+	Service Service
+	// Dialect of the backend, if there is no configuration; empty for the one that suits the files.
 	Dialect string
 	// Case has the request, its user, and the objects that exist. Further headers are in Headers.
 	Case    testcase.Case
@@ -32,7 +29,9 @@ type Question struct {
 // story. The error is Errors if the policies have errors.
 func Explain(q *Question) (*story.Story, error) {
 	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
-	all := newSets(q.Bundles)
+	service := q.Service
+	service.shapesRefusals = service.Config != nil
+	all := newSets(&service.Gateway)
 	set, found := all.of(&from)
 	if set == nil {
 		return nil, Errors(slices.DeleteFunc(found, isWarning))
@@ -41,19 +40,17 @@ func Explain(q *Question) (*story.Story, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEnvironment(set, &from, metrics)
+	e, err := newEnvironment(set, &service, &from, metrics)
 	if err != nil {
 		return nil, err
 	}
 	defer e.close()
-	r, stored, err := requestOf(set, &q.Case)
+	r, stored, err := requestOf(e.gateway, set, &service, &q.Case)
 	if err != nil {
 		return nil, err
 	}
-	if q.Case.Existing != nil {
-		if err := e.server.put(stored, q.Case.Existing); err != nil {
-			return nil, fmt.Errorf("the stored object cannot be used: %w", err)
-		}
+	if err := e.prepare(stored, q.Case.Existing); err != nil {
+		return nil, fmt.Errorf("the stored object cannot be used: %w", err)
 	}
 	for _, h := range q.Headers {
 		r.add(h[0], h[1])
@@ -68,11 +65,6 @@ func Explain(q *Question) (*story.Story, error) {
 	addLines(explained, all.read(q.Policies))
 	explained.Unknown = append(explained.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
 	return explained, nil
-}
-
-// explanations lets every user ask in this process, and shows them everything but Secrets.
-func explanations() *config.Explanations {
-	return &config.Explanations{Groups: []string{identity.AuthenticatedGroup, identity.UnauthenticatedGroup}, Values: config.ShowValues}
 }
 
 // storyIn returns the story in an answer. A request that is refused before anything is known of it has

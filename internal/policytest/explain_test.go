@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cases"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // TestExplainAgrees plays recorded cases twice, explained and for real: both have one verdict, word
@@ -56,14 +57,14 @@ func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*c
 	for _, file := range group[0].PolicyFiles {
 		from.Paths = append(from.Paths, filepath.Join(suites, file))
 	}
-	set, found := newSets(nil).of(&from)
+	set, found := newSets(&policies.Gateway{}).of(&from)
 	if set == nil {
 		if slices.ContainsFunc(group, func(c *cases.Case) bool { return c.Expect.Code != 0 && c.Expect.Code < 300 }) {
 			t.Logf("%s: the policies are refused: %s", group[0].ID, errorsIn(found))
 		}
 		return
 	}
-	e, err := newEnvironment(set, &from, metrics)
+	e, err := newEnvironment(set, &Service{}, &from, metrics)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +81,13 @@ func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*c
 		asked := *c
 		asked.Follow, asked.Request.Headers = nil, map[string]string{"X-Admission-Explain": "1"}
 		maps.Copy(asked.Request.Headers, c.Request.Headers)
-		e.server.reset()
+		e.servers[0].reset()
 		explained, err := player.Play(&asked)
 		if err != nil {
 			t.Fatal(err)
 		}
 		asked.Request.Headers = c.Request.Headers
-		e.server.reset()
+		e.servers[0].reset()
 		real, err := player.Play(&asked)
 		if err != nil {
 			t.Fatal(err)

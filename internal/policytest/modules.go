@@ -40,7 +40,7 @@ type moduleTest struct {
 
 // readModules finds the tests in Rego that paths lead to, and the ones in bundles of their
 // policies, with the modules that they are of. c records the policies that have these.
-func readModules(paths []string, bundles map[string]modules.Bundle, c *coverage) (all []moduleTest) {
+func readModules(paths []string, gateway *policies.Gateway, c *coverage) (all []moduleTest) {
 	var folders, asked []string
 	for _, path := range paths {
 		name := filepath.Clean(path)
@@ -57,11 +57,11 @@ func readModules(paths []string, bundles map[string]modules.Bundle, c *coverage)
 	}
 	read := source.Read(folders, &source.Progress{})
 	isTest := func(f source.File) bool { return f.Role == source.Module && isOfTests(f.Name) }
-	if !slices.ContainsFunc(read.Files, isTest) && len(bundles) == 0 {
+	if !slices.ContainsFunc(read.Files, isTest) && len(gateway.Bundles) == 0 {
 		return nil
 	}
 	files := slices.DeleteFunc(slices.Clone(read.Files), func(f source.File) bool { return isOfTests(f.Name) && !isTest(f) })
-	compiled := policies.CompileWithBundles(source.Of(files), bundles)
+	compiled := policies.CompileWithPlansFor(source.Of(files), gateway)
 	c.know(compiled.Modules)
 	for _, s := range compiled.Suites {
 		one := moduleTest{Suite: s}

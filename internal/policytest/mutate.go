@@ -119,7 +119,7 @@ func (p *player) survey(ctx context.Context, mutants []Mutant, byFile map[string
 
 // notices reports whether a case fails with a mutant; valid reports whether the mutant compiles.
 func (p *player) notices(m *Mutant, cases []*testCase) (noticed, valid bool) {
-	with := &player{sets: newSets(p.sets.bundles), metrics: p.metrics, parallel: 1}
+	with := &player{service: p.service, sets: newSets(p.sets.gateway), metrics: p.metrics, parallel: 1}
 	with.sets.changed = map[string][]byte{m.File: m.data}
 	for _, group := range groups(cases) {
 		if set, _ := with.sets.of(&group[0].setting); set == nil {

@@ -3,6 +3,7 @@ package policytest
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,19 +19,23 @@ import (
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/testcase"
+	"github.com/admission-gateway/gateway/proxy"
 )
 
 // request has all that is sent for a case.
 type request struct {
-	method, path string
-	headers      [][2]string
-	body         []byte
-	times        int32
-	at           time.Time // when it comes; zero is now
+	method, host, path string // the host is empty if the case says none
+	headers            [][2]string
+	body               []byte
+	times              int32
+	at                 time.Time // when it comes; zero is now
 }
 
-// requestOf returns the request of a case, and the path of its existing object.
-func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, err error) {
+// A location is a path of a backend.
+type location struct{ upstream, path string }
+
+// requestOf returns the request of a case, and where its existing object is.
+func requestOf(g *proxy.Gateway, set *policies.Set, by *Service, c *testcase.Case) (r *request, stored location, err error) {
 	r = &request{body: c.Object}
 	asked := c.Request
 	if asked == nil {
@@ -40,9 +45,9 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 	if about == nil {
 		about = c.Existing
 	}
-	collection, item, found := "", "", error(nil)
+	collection, item, unplaced := "", "", errNoObject
 	if about != nil {
-		collection, item, found = PathsOf(set, about)
+		collection, item, unplaced = PathsOf(set, about)
 	}
 	switch {
 	case c.Existing != nil && c.Object == nil:
@@ -53,56 +58,67 @@ func requestOf(set *policies.Set, c *testcase.Case) (r *request, stored string, 
 		r.method = http.MethodPost
 	}
 	r.method = cmp.Or(asked.Method, r.method)
-	r.path = asked.Path
-	if r.path == "" {
-		if about == nil {
-			return nil, "", fmt.Errorf("`request.path` must be set where there is neither `object` nor `existing`")
+	if asked.Path == "" {
+		if unplaced != nil {
+			return nil, stored, unplaced
 		}
-		if found != nil {
-			return nil, "", found
+		path := item
+		if r.method == http.MethodPost {
+			path = collection
 		}
-		if r.path = item; r.method == http.MethodPost {
-			r.path = collection
+		var isLed bool
+		if r.host, r.path, isLed = g.Way(r.method, path); !isLed {
+			return nil, stored, fmt.Errorf("no route of the configuration leads to the path '%s' of the object: the case must have `request.path`", path)
 		}
+	} else {
+		r.host, r.path, _ = proxy.CutURL(asked.Path)
+	}
+	for name, value := range asked.Headers {
+		if strings.EqualFold(name, "host") {
+			r.host = value
+			continue
+		}
+		r.add(name, value)
+	}
+	at, isRead := g.Locate(r.method, r.host, r.path)
+	stored.upstream = at.Upstream
+	if stored.path = item; unplaced != nil || item == "" || isRead && asked.Path != "" && isPlainObject(&at) {
+		stored.path, _, _ = strings.Cut(at.Target, "?")
 	}
 	if asked.Body != nil {
 		r.body = asked.Body
 	}
-	if stored = item; found != nil || stored == "" {
-		stored, _, _ = strings.Cut(r.path, "?")
-	}
-	if at, isObject := objectAt(set, r); asked.Path != "" && isObject {
-		stored = at
-	}
 	if r.body != nil {
 		r.add("Content-Type", cmp.Or(asked.ContentType, "application/json"))
-	}
-	for name, value := range asked.Headers {
-		r.add(name, value)
 	}
 	r.times = max(1, asked.Times)
 	if c.Time != "" {
 		if r.at, err = rollout.Time(c.Time); err != nil {
-			return nil, "", fmt.Errorf("`time`: %w", err)
+			return nil, stored, fmt.Errorf("`time`: %w", err)
 		}
 	}
-	r.identify(c.User)
-	return r, stored, nil
+	return r, stored, r.identify(c.User, by)
 }
 
-// objectAt returns the path of a request if it leads to an object of a plain API.
-func objectAt(set *policies.Set, r *request) (path string, isObject bool) {
-	path, _, _ = strings.Cut(r.path, "?")
-	i, of, err := set.Registry().Resolve(r.method, []byte(r.path))
-	return path, err == nil && of != nil && len(of.Paths) > 0 && of.Envelope == resource.Bare && of.Operation == nil && i.IsObject() && i.Subresource == ""
-}
+var errNoObject = errors.New("`request.path` must be set where there is neither `object` nor `existing`")
 
 func (r *request) add(name, value string) { r.headers = append(r.headers, [2]string{name, value}) }
 
+// isPlainObject reports whether a request leads to an object of a plain API.
+func isPlainObject(d *proxy.Destination) bool {
+	of := d.Resource
+	return of != nil && len(of.Paths) > 0 && of.Operation == nil && d.Info.IsObject() && d.Info.Subresource == ""
+}
+
 // identify names the user, as a proxy does that the gateway trusts. The gateway itself adds the
 // group of all known users.
-func (r *request) identify(u *testcase.User) {
-	if u == nil {
+func (r *request) identify(u *testcase.User, by *Service) error {
+	switch {
+	case u != nil && !by.KnowsUsers() && u.Name != identity.AnonymousName:
+		return fmt.Errorf("the user '%s' must not be named: the configuration has no authenticators, so that every client is '%s'", u.Name, identity.AnonymousName)
+	case !by.KnowsUsers(), by.Config != nil && u != nil && u.Name == identity.AnonymousName:
+		return nil // the client shows no credentials
+	case u == nil:
 		u = &testcase.User{Name: "test-user"}
 	}
 	r.add("X-Remote-User", u.Name)
@@ -112,15 +128,32 @@ func (r *request) identify(u *testcase.User) {
 	if u.Name == identity.AnonymousName && !slices.Contains(u.Groups, identity.UnauthenticatedGroup) {
 		r.add("X-Remote-Group", identity.UnauthenticatedGroup)
 	}
+	return nil
+}
+
+// nameOf reads what names an object. Members of other types, which objects of plain APIs may have, name nothing.
+func nameOf(object json.RawMessage) (o named) {
+	text := func(member any) string {
+		s, _ := member.(string)
+		return s
+	}
+	var is map[string]any
+	if json.Unmarshal(object, &is) != nil {
+		return o
+	}
+	metadata, _ := is["metadata"].(map[string]any)
+	o.APIVersion, o.Kind = text(is["apiVersion"]), text(is["kind"])
+	o.Metadata.Name, o.Metadata.Namespace = text(metadata["name"]), text(metadata["namespace"])
+	return o
 }
 
 // PathsOf returns the paths of an object and of its collection.
 func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string, err error) {
-	var o named
-	if err := json.Unmarshal(object, &o); err != nil {
-		return "", "", err
-	}
+	o := nameOf(object)
 	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+	if names := bareResources(set); o.Kind == "" && len(names) > 1 {
+		return "", "", fmt.Errorf("the case must have `request.path`: the object has no `kind`, and may be of '%s'", strings.Join(names, "', '"))
+	}
 	for _, r := range set.Registry().Resources() {
 		if r.Operation != nil || o.Kind != "" && r.GroupVersionKind() != kind || o.Kind == "" && r.Envelope != resource.Bare {
 			continue
@@ -141,12 +174,21 @@ func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 	return kubernetesPaths(kind, plural, isNamespaced, &o)
 }
 
-// PathsIn returns the paths of an object of a resource, and of its collection.
-func PathsIn(r *resource.Resource, object json.RawMessage) (collection, item string, err error) {
-	var o named
-	if err := json.Unmarshal(object, &o); err != nil {
-		return "", "", err
+// bareResources returns the names of the resources whose objects have no kind.
+func bareResources(set *policies.Set) (names []string) {
+	for _, r := range set.Registry().Resources() {
+		if name := r.GroupResource().String(); r.Operation == nil && r.Envelope == resource.Bare && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
+	return names
+}
+
+// PathsIn returns the paths of an object of a resource in a namespace, and of its collection. Without a namespace it is the
+// object's own.
+func PathsIn(r *resource.Resource, namespace string, object json.RawMessage) (collection, item string, err error) {
+	o := nameOf(object)
+	o.Metadata.Namespace = cmp.Or(namespace, o.Metadata.Namespace)
 	if len(r.Paths) > 0 {
 		return templated(r, object, &o)
 	}

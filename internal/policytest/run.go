@@ -13,7 +13,6 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
@@ -27,8 +26,8 @@ type Options struct {
 	Update bool
 	// Parallel is how many gateways play at a time; 0 means one for each processor.
 	Parallel int
-	// Bundles are the bundles that policies may name; nil if none is known.
-	Bundles map[string]modules.Bundle
+	// Service is the gateway that gets the requests.
+	Service Service
 }
 
 // A Summary says how all cases went.
@@ -96,7 +95,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 		}
 	}
 	covered := newCoverage()
-	inRego := readModules(o.Paths, o.Bundles, covered)
+	inRego := readModules(o.Paths, &o.Service.Gateway, covered)
 	if len(suites)+len(inRego) == 0 {
 		return nil, nil, errNoTests
 	}
@@ -104,7 +103,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &player{sets: newSets(o.Bundles), modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
+	p := &player{service: &o.Service, sets: newSets(&o.Service.Gateway), modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
 	if p.parallel <= 0 {
 		p.parallel = runtime.GOMAXPROCS(0)
 	}
@@ -114,6 +113,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 
 // A player plays cases.
 type player struct {
+	service  *Service
 	sets     *sets
 	modules  []moduleTest
 	coverage *coverage
@@ -200,7 +200,7 @@ func (p *player) play(group []*testCase) []Result {
 	if set == nil {
 		return all("its policies have errors: " + errorsIn(found))
 	}
-	e, err := newEnvironment(set, &group[0].setting, p.metrics)
+	e, err := newEnvironment(set, p.service, &group[0].setting, p.metrics)
 	if err != nil {
 		return all(err.Error())
 	}
@@ -245,17 +245,14 @@ func (p *player) playOne(e *environment, c *testCase) []string {
 
 // play sends the request of a case as often as it says, and returns the last answer.
 func (e *environment) play(c *testcase.Case) (answer *reply, err error) {
-	r, stored, err := requestOf(e.set, c)
+	r, stored, err := requestOf(e.gateway, e.set, e.service, c)
 	if err != nil {
 		return nil, err
 	}
 	e.limiter.Rehearse()
 	for sent := int32(1); sent <= r.times; sent++ {
-		e.server.reset()
-		if c.Existing != nil {
-			if err := e.server.put(stored, c.Existing); err != nil {
-				return nil, fmt.Errorf("`existing` cannot be stored: %w", err)
-			}
+		if err := e.prepare(stored, c.Existing); err != nil {
+			return nil, fmt.Errorf("`existing` cannot be stored: %w", err)
 		}
 		if answer, err = e.send(r); err != nil {
 			return nil, fmt.Errorf("the gateway does not answer: %w", err)

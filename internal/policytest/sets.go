@@ -8,7 +8,6 @@ import (
 
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -18,8 +17,8 @@ type sets struct {
 	observe func(*policies.Compiled)
 	// changed has files whose content is not the one on disk, by their names.
 	changed map[string][]byte
-	// bundles are the bundles that policies may name; nil if none is known.
-	bundles map[string]modules.Bundle
+	// gateway is what the files are compiled for.
+	gateway *policies.Gateway
 
 	mu    sync.Mutex
 	made  map[string]*compiled
@@ -32,8 +31,8 @@ type compiled struct {
 	found []finding.Finding
 }
 
-func newSets(bundles map[string]modules.Bundle) *sets {
-	return &sets{bundles: bundles, made: map[string]*compiled{}, files: map[string]*source.Source{}}
+func newSets(gateway *policies.Gateway) *sets {
+	return &sets{gateway: gateway, made: map[string]*compiled{}, files: map[string]*source.Source{}}
 }
 
 // of returns the set of a setting; nil if it has errors.
@@ -65,7 +64,7 @@ func (s *sets) compile(from *setting) (*policies.Set, []finding.Finding) {
 	for i, o := range from.Objects {
 		files = append(files, source.File{Name: fmt.Sprintf("object %d of the test.json", i), Data: o})
 	}
-	c := policies.CompileWithBundles(source.Of(files), s.bundles)
+	c := policies.CompileWithPlansFor(source.Of(files), s.gateway)
 	if s.observe != nil {
 		s.observe(c)
 	}
@@ -97,7 +96,11 @@ func isOfTests(name string) bool {
 	return false
 }
 
-// Compile compiles policy files and folders without the tests among them. The set is nil if they have errors.
-func Compile(paths []string, bundles map[string]modules.Bundle) (*policies.Set, []finding.Finding) {
-	return newSets(bundles).of(&setting{Paths: paths})
+// Compile compiles policy files and folders without the tests among them, for a gateway; nil: it is not known. The set is
+// nil if they have errors.
+func Compile(paths []string, gateway *policies.Gateway) (*policies.Set, []finding.Finding) {
+	if gateway == nil {
+		gateway = &policies.Gateway{}
+	}
+	return newSets(gateway).of(&setting{Paths: paths})
 }

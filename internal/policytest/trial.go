@@ -18,7 +18,7 @@ func NewTrial(set *policies.Set) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEnvironment(set, &setting{Dialect: string(config.Plain)}, metrics)
+	e, err := newEnvironment(set, &Service{}, &setting{Dialect: string(config.Plain)}, metrics)
 	if err != nil {
 		return nil, err
 	}

@@ -277,7 +277,7 @@ func TestRecordedIsAdmitted(t *testing.T) {
 	if made.Cases < 6 || summary.Passed != made.Cases {
 		t.Errorf("%d of %d cases pass", summary.Passed, made.Cases)
 	}
-	compiled := policies.CompileWithBundles(source.Of([]source.File{{Name: "calls.yaml", Data: made.Files["calls.yaml"]}}), nil)
+	compiled := policies.CompileWithPlans(source.Of([]source.File{{Name: "calls.yaml", Data: made.Files["calls.yaml"]}}))
 	if compiled.Set == nil {
 		t.Fatal(compiled.Found)
 	}

@@ -103,7 +103,7 @@ func ForDocument(d *Document) (*Policies, error) {
 			"# Requests pass as they come, and the gateway counts what it would refuse: see `gateway status`.\n# Delete this file to enforce the document. The tests leave it out.\n",
 			"{rollout: {mode: Observe}}", "")
 	}
-	compiled := policies.CompileWithBundles(source.Of(files), nil)
+	compiled := policies.CompileWithPlans(source.Of(files))
 	if compiled.Set == nil {
 		return nil, Refusal(errorsOf(compiled.Found))
 	}

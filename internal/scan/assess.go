@@ -16,6 +16,7 @@ import (
 // A trial is a write as a source describes it.
 type trial struct {
 	method, target []byte
+	host           []byte // of a client's target
 	upstream       string // whose paths the target has; "" for a client's
 	isStored       bool   // it replaced an object, whether or not that is known
 	body, old      []byte
@@ -128,7 +129,7 @@ func (w *worker) try(side int) *proxy.Outcome {
 	object := t.object // the second judge parses the body itself
 	t.object = nil
 	return j.Try(&proxy.Trial{
-		Method: t.method, Target: t.target, Upstream: t.upstream, Body: t.body, Object: object, Old: t.old, IsStored: t.isStored, User: t.user,
+		Method: t.method, Host: t.host, Target: t.target, Upstream: t.upstream, Body: t.body, Object: object, Old: t.old, IsStored: t.isStored, User: t.user,
 		Decided: &j.decisions, IsKept: w.isDiff,
 	})
 }
@@ -141,6 +142,8 @@ func unjudgeable(err error) string {
 		return "the stored object, on which the verdict depends, is not known"
 	case errors.Is(err, proxy.ErrNotWrite):
 		return notWrite
+	case errors.Is(err, proxy.ErrNoRoute):
+		return "no route of the configuration leads to its path"
 	case errors.Is(err, proxy.ErrUndescribed):
 		return "no policy file describes its path"
 	}

@@ -38,9 +38,20 @@ func (s *scan) collections(ctx context.Context) (all []source, err error) {
 	}
 	for _, one := range subjects {
 		c := &collection{backend: s.options.Backend, subject: one, pace: pace, index: len(all), of: &all}
-		if c.target, err = c.path(s.options.Namespace); err != nil {
+		if one.isListed = true; one.namespaced {
+			one.namespace = s.options.Namespace
+		}
+		path, err := c.path(s.options.Namespace)
+		if err != nil {
 			s.notes.add(err.Error())
 			continue
+		}
+		if c.target = path; one.resource != nil {
+			var isBelow bool
+			if c.target, isBelow = strings.CutPrefix(path, s.options.BasePath); !isBelow {
+				s.notes.add(fmt.Sprintf("%s is not read: its path %s is not below the path '%s' of the upstream", one.gvr.GroupResource(), path, s.options.BasePath))
+				continue
+			}
 		}
 		all = append(all, c)
 	}

@@ -37,6 +37,8 @@ func (harShape) read(w *worker, text []byte, i *item) string {
 		return "the body of the entry is no JSON"
 	}
 	w.replay(r)
+	_, host, _ := strings.Cut(r.Origin, "://")
+	w.trial.host = []byte(host)
 	w.trial.upstream = "" // the URL is a client's
 	return ""
 }

@@ -31,8 +31,9 @@ type Side struct {
 type Options struct {
 	// New judges. Old, if it is not nil, judges too, and the report says what differs.
 	New, Old *Side
-	// Upstream is the backend whose paths the objects have.
-	Upstream string
+	// Upstream is the backend whose paths the objects have. BasePath is the path of its URL, which its resources' paths begin
+	// with.
+	Upstream, BasePath string
 	// Files, AuditLogs and HARs are files; "-" is Input. Backend is read if there are none of them.
 	Files, AuditLogs, HARs []string
 	Backend                state.Backend
@@ -40,7 +41,7 @@ type Options struct {
 	// Resources are the resources to read, PLURAL or PLURAL.GROUP; empty for all that policies are about. Objects
 	// without a kind are of the one that is named.
 	Resources []string
-	// Namespace is the only namespace that is read; empty for all.
+	// Namespace is the only namespace that is read, and the one of objects that have none themselves; empty for all.
 	Namespace string
 	// As says how objects are judged; User sends them.
 	As   Operation

@@ -16,6 +16,7 @@ import (
 
 var (
 	errNoKind       = errors.New("it has no kind: name its resource with --resource")
+	errNoNamespace  = errors.New("it has no metadata.namespace, and neither has the path that it comes from: name its namespace with --namespace")
 	errNoCollection = errors.New("nothing is created at the paths of its resource")
 )
 
@@ -27,6 +28,10 @@ type subject struct {
 	gvr        schema.GroupVersionResource
 	kind       string
 	namespaced bool
+	// namespace is the one of the path that the objects come from; "" if that has none. isListed says that they come from a
+	// backend.
+	namespace string
+	isListed  bool
 }
 
 // apiVersion returns the apiVersion of the objects.
@@ -60,6 +65,14 @@ const maxPlaces = 4096
 func (p *placer) target(root document.Node, text []byte, about *subject, as Operation) ([]byte, error) {
 	metadata, _ := root.Get("metadata")
 	namespace := textIn(metadata, "namespace")
+	if about != nil {
+		if isBare := about.resource != nil && about.resource.Envelope == resource.Bare; namespace == "" || isBare && about.namespace != "" {
+			namespace = about.namespace
+		}
+		if namespace == "" && about.isListed && about.namespaced {
+			return nil, errNoNamespace
+		}
+	}
 	kind, apiVersion := textIn(root, "kind"), textIn(root, "apiVersion")
 	if about != nil {
 		kind, apiVersion = about.kind, ""
@@ -84,7 +97,7 @@ func (p *placer) target(root document.Node, text []byte, about *subject, as Oper
 	case as == Create:
 		return at.collection, nil
 	case at.isTemplated:
-		item, err := p.item(about, text)
+		item, err := p.item(about, namespace, text)
 		return []byte(item), err
 	}
 	p.path = append(append(p.path[:0], at.collection...), '/')
@@ -93,9 +106,9 @@ func (p *placer) target(root document.Node, text []byte, about *subject, as Oper
 }
 
 // item returns the path of one object of a resource with templates.
-func (p *placer) item(about *subject, text []byte) (string, error) {
+func (p *placer) item(about *subject, namespace string, text []byte) (string, error) {
 	if about != nil && about.resource != nil {
-		_, item, err := policytest.PathsIn(about.resource, text)
+		_, item, err := policytest.PathsIn(about.resource, namespace, text)
 		return item, err
 	}
 	_, item, err := policytest.PathsOf(p.set, text)
@@ -121,7 +134,7 @@ func (p *placer) find(apiVersion, kind, namespace string, about *subject, text [
 		like, _ := json.Marshal(o) // three strings
 		collection, _, err = policytest.PathsOf(p.set, like)
 	case about.resource != nil:
-		collection, _, err = policytest.PathsIn(about.resource, text)
+		collection, _, err = policytest.PathsIn(about.resource, namespace, text)
 	default:
 		collection = "/apis/" + about.gvr.Group + "/" + about.gvr.Version + "/"
 		if about.gvr.Group == "" {

@@ -342,6 +342,8 @@ func TestOrdinaryAPI(t *testing.T) {
 		switch r.URL.Path {
 		case "/v2/orders":
 			_, _ = io.WriteString(w, `{"page":1,"data":[{"id":"1","amount":5},{"id":"2","amount":0},{"id":"3","amount":7}]}`)
+		case "/v2/team-a/parts":
+			_, _ = io.WriteString(w, `{"items":[{"id":"p1"}]}`)
 		default:
 			http.NotFound(w, r)
 		}
@@ -370,7 +372,20 @@ spec:
   version: v1
   names: {kind: Part, plural: parts}
   paths: {collection: "/v2/{namespace}/parts", item: "/v2/{namespace}/parts/{name}"}
-  schema: {openAPIV3Schema: {type: object}}
+  fields: {name: id, items: items}
+  schema: {openAPIV3Schema: {type: object, properties: {id: {type: string}}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: not-here}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [shop.example.com], apiVersions: [v1], resources: [parts], operations: [CREATE]}]}
+  validations: [{expression: "request.namespace != 'team-a'"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: not-here}
+spec: {policyName: not-here, validationActions: [Deny]}
 `, server.URL, config.Plain)
 	r, err := Run(context.Background(), o)
 	if err != nil {
@@ -382,6 +397,13 @@ spec:
 	}
 	if f := r.Listed[0]; f.Name != "2" || f.Field != "amount" || f.Resource != "orders" {
 		t.Errorf("got %+v", f)
+	}
+	o.Namespace, o.Resources = "team-a", []string{"parts"}
+	if r, err = Run(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Listed) != 1 || r.Listed[0].Namespace != "team-a" || r.Listed[0].Policy != "not-here" {
+		t.Errorf("an object is judged in the namespace of the path that it comes from, not as %+v, %+v", r.Listed, r.Notes)
 	}
 }
 

@@ -15,13 +15,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/proxy"
 )
 
 // Compile compiles policy files as the gateway does. Tests among them are left out.
-func Compile(paths []string, bundles map[string]modules.Bundle) (*policies.Set, error) {
-	set, found := policytest.Compile(paths, bundles)
+func Compile(paths []string, gateway *policies.Gateway) (*policies.Set, error) {
+	set, found := policytest.Compile(paths, gateway)
 	if set != nil && !finding.HasErrors(found) {
 		return set, nil
 	}
@@ -36,7 +35,7 @@ func Compile(paths []string, bundles map[string]modules.Bundle) (*policies.Set, 
 
 // Offline returns a gateway without a backend: collections that policies read are empty, and every namespace exists.
 func Offline(set *policies.Set) (_ *Side, end func(), err error) {
-	o, err := policytest.NewOffline(set)
+	o, err := policytest.NewOffline(set, policytest.Service{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -63,7 +63,7 @@ func (s *scan) namedResource() (*subject, error) {
 	}
 	for _, r := range s.options.New.Set.Registry().Resources() {
 		if r.Operation == nil && isNamed(s.options.Resources[0], r.Group, r.Names.Plural) {
-			return &subject{resource: r, gvr: r.GroupVersionResource(), kind: r.Names.Kind, namespaced: r.Namespaced}, nil
+			return &subject{resource: r, gvr: r.GroupVersionResource(), kind: r.Names.Kind, namespaced: r.Namespaced, namespace: s.options.Namespace}, nil
 		}
 	}
 	return nil, usage("--resource: no policy file describes '%s'", s.options.Resources[0])

@@ -72,7 +72,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/markup":           {nil, []string{"internal/admin", "internal/scan", "internal/story"}},
 	"internal/story":            {[]string{"internal/markup"}, []string{"cmd", "internal/policytest", "proxy"}},
 	"internal/recorded":         {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan", "internal/scaffold"}},
-	"internal/backend":          {nil, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
+	"internal/backend":          {[]string{"internal/document", "internal/resource"}, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":            {nil, nil},
 	"internal/doctest":          {nil, nil},
 	"internal/testutil":         {nil, []string{"policies/policiestest", "internal/ratelimit"}},
