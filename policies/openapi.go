@@ -297,7 +297,7 @@ func (c *documentCompiler) derived(r *openapi.Resource, into *APIResource) bool 
 		}
 		d.MergePatch(s)
 	}
-	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey} { // which no APIResource has
+	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey, openapi.NullsKey} { // which no APIResource has
 		if m, found := d.Root().Get(name); found {
 			d.Remove(m)
 		}

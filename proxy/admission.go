@@ -171,6 +171,7 @@ func (a *admitter) prune(w *storage.Write) error {
 	if err := s.Prune(w.Object, &unknown); err != nil {
 		return w.Unreadable(err.Error())
 	}
+	a.request.Warnings = append(a.request.Warnings, unknown.Nulls()...)
 	if !unknown.Any() {
 		return nil
 	}

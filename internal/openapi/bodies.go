@@ -35,7 +35,7 @@ const (
 func bodiesOf(d *Document, verb resource.Verb, operation document.Node, as translation) (all []Body) {
 	body, _ := operation.Get("requestBody")
 	content, _ := d.follow(body).Get("content")
-	as.unfilled = d.leavesDefaults(operation)
+	as.filling = d.fillingOf(operation)
 	isDeletion := verb == resource.VerbDelete || verb == resource.VerbDeleteCollection
 	switch {
 	case verb.HasBody() && content.Len() == 0 && verb != resource.VerbPatch:

@@ -73,9 +73,8 @@ type translation struct {
 	envelope bool
 	// kubernetes is set for the schemas that Kubernetes publishes: what they do not name is unknown.
 	kubernetes bool
-	// unfilled is set for operations that leave the document's defaults to the API.
-	unfilled bool
-	of       purpose
+	filling
+	of purpose
 }
 
 // purpose is which values a schema is translated for.

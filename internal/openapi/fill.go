@@ -12,34 +12,46 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// DefaultsKey is the member of [Extension] that says whether the defaults of schemas are filled in. It may stand at an
-// operation too.
-const DefaultsKey = "defaults"
+// Members of [Extension] that may stand at an operation too.
+const (
+	// DefaultsKey says whether the defaults of schemas are filled in.
+	DefaultsKey = "defaults"
+	// NullsKey says whether a default takes the place of null.
+	NullsKey = "nulls"
+)
 
-// The values of DefaultsKey.
+// The values of DefaultsKey and NullsKey.
 const (
 	defaultsFilled = "Fill"
 	defaultsLeft   = "Off"
+	nullsKept      = "Keep"
+	nullsDefaulted = "Default"
 )
 
-// leavesDefaults reports whether the defaults of an operation's schemas are left to the API: as the operation says it,
-// else its path, else the document.
-func (d *Document) leavesDefaults(operation document.Node) bool {
-	if !operation.Valid() {
-		return d.leavesDefaultsOf(d.root)
-	}
-	return d.leavesDefaultsOf(operation, operation.Parent(), d.root)
+// filling says what becomes of the defaults of an operation's schemas.
+type filling struct {
+	// unfilled is set if they are left to the API.
+	unfilled bool
+	// overNull is set if they take the place of null.
+	overNull bool
 }
 
-// leavesDefaultsOf returns what the first of some objects says that says anything.
-func (d *Document) leavesDefaultsOf(all ...document.Node) bool {
-	for _, n := range all {
-		extension, _ := n.Get(Extension)
-		if said, found := extension.Get(DefaultsKey); found {
-			return said.Is(defaultsLeft)
-		}
+// fillingOf returns what an operation says of its defaults, else its path, else the document.
+func (d *Document) fillingOf(operation document.Node) filling {
+	places := []document.Node{d.root}
+	if operation.Valid() {
+		places = []document.Node{operation, operation.Parent(), d.root}
 	}
-	return false
+	says := func(key, value string) bool {
+		for _, n := range places {
+			extension, _ := n.Get(Extension)
+			if said, found := extension.Get(key); found {
+				return said.Is(value)
+			}
+		}
+		return false
+	}
+	return filling{says(DefaultsKey, defaultsLeft), says(NullsKey, nullsDefaulted)}
 }
 
 // leftIn returns the paths of the fields whose defaults are left to the API, as [cel.NewUnfilled] takes them. A field that
@@ -102,8 +114,16 @@ func (d *Document) Filled() int { return len(d.filled) }
 func (d *Document) checkDefaults() {
 	check := func(n document.Node) document.Node {
 		extension, _ := n.Get(Extension)
-		if said, found := extension.Get(DefaultsKey); found && !said.Is(defaultsFilled) && !said.Is(defaultsLeft) {
-			d.report.refuse(said, "must be '%s' or '%s'", defaultsFilled, defaultsLeft)
+		filled, saysDefaults := extension.Get(DefaultsKey)
+		if saysDefaults {
+			d.checkValue(filled, defaultsFilled, defaultsLeft)
+		}
+		nulls, saysNulls := extension.Get(NullsKey)
+		if saysNulls {
+			d.checkValue(nulls, nullsDefaulted, nullsKept)
+		}
+		if nulls.Is(nullsDefaulted) && filled.Is(defaultsLeft) {
+			d.report.warn(nulls, "has no effect beside `%s: %s`: no default takes the place of null", DefaultsKey, defaultsLeft)
 		}
 		return extension
 	}
@@ -113,8 +133,8 @@ func (d *Document) checkDefaults() {
 		for _, method := range methods {
 			extension := check(p.operation(method))
 			members(extension, func(m document.Node) {
-				if m.Key() != DefaultsKey {
-					d.report.refuse(m, "must be '%s', which is all that an operation may say: set it at the path", DefaultsKey)
+				if key := m.Key(); key != DefaultsKey && key != NullsKey {
+					d.report.refuse(m, "must be '%s' or '%s', which are all that an operation may say: set it at the path", DefaultsKey, NullsKey)
 				}
 			})
 		}

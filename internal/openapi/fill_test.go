@@ -35,8 +35,10 @@ func TestDefaultsOff(t *testing.T) {
 		{map[string]string{"ROOT": said("Off"), "POST": said("Fill")}, "true false false 1"},
 		{map[string]string{"OBJECT": said("Off"), "PUT": said("Fill")}, "true true false 1"},
 		{map[string]string{"ROOT": said("No")}, "x-admission-gateway-resource.defaults: must be 'Fill' or 'Off'"},
+		{map[string]string{"ROOT": `"x-admission-gateway-resource":{"nulls":"Off"},`}, "x-admission-gateway-resource.nulls: must be 'Default' or 'Keep'"},
+		{map[string]string{"POST": `"x-admission-gateway-resource":{"nulls":"Default"},`}, "true true true 1"},
 		{map[string]string{"POST": `"x-admission-gateway-resource":{"group":"a"},`},
-			"paths[/tasks].post.x-admission-gateway-resource.group: must be 'defaults', which is all that an operation may say: set it at the path"},
+			"paths[/tasks].post.x-admission-gateway-resource.group: must be 'defaults' or 'nulls', which are all that an operation may say: set it at the path"},
 	} {
 		one := text
 		for _, name := range []string{"ROOT", "COLLECTION", "OBJECT", "POST", "PUT"} {

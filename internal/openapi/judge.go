@@ -27,7 +27,7 @@ func (s *Schema) Compile(o schema.Options) (compiled *schema.Schema, warnings, e
 	if s.isForgotten {
 		s.remember()
 	}
-	o.Extensions, o.Judge, o.Plain = s.Extensions, s.Judge, s.Plain
+	o.Extensions, o.Judge, o.Plain, o.DefaultsNull = s.Extensions, s.Judge, s.Plain, s.options.overNull
 	if s.Props == nil {
 		return schema.Judged(s.Judge, s.isList), nil, nil
 	}

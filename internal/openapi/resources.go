@@ -204,15 +204,15 @@ func (d *Document) addSchemas(r *Resource) {
 	posted, put := r.collection.operation("post"), r.object.operation("put")
 	patched, got := r.object.operation("patch"), r.object.operation("get")
 	if create.Valid() {
-		o.unfilled = d.leavesDefaults(posted)
+		o.filling = d.fillingOf(posted)
 		r.Create = d.cached(create, o)
 	}
 	if update.Valid() {
-		o.unfilled = d.leavesDefaults(put)
+		o.filling = d.fillingOf(put)
 		r.Update = d.cached(update, o)
 	}
 	if n := firstOf(update, create); n.Valid() {
-		o.unfilled = d.leavesDefaults(firstOf(patched, put, posted))
+		o.filling = d.fillingOf(firstOf(patched, put, posted))
 		r.Result = d.cached(n, o)
 	}
 	if r.Result.IsList() {
@@ -226,7 +226,7 @@ func (d *Document) addSchemas(r *Resource) {
 	}
 	o.of = ofAnswers
 	if n := firstOf(read, update, create); n.Valid() {
-		o.unfilled = d.leavesDefaults(firstOf(got, put, patched, posted))
+		o.filling = d.fillingOf(firstOf(got, put, patched, posted))
 		if s := d.cached(n, o); s != nil && s.Defaults && !s.IsList() {
 			r.Read = s
 		}

@@ -29,6 +29,8 @@ type compiler struct {
 	mayRepeat   bool                        // of the Options
 	hasEnvelope bool                        // there are objects that have metadata of Kubernetes'
 	isDocument  bool                        // the schema is of an OpenAPI document: its types mean what they say
+	// defaultsNull is of the Options.
+	defaultsNull bool
 }
 
 func newCompiler() *compiler {
@@ -75,6 +77,9 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		var err error
 		if s.def, err = defaultOf(st); err != nil {
 			return nil, err
+		}
+		if c.defaultsNull && s.def != nil && string(s.def) != "null" {
+			s.null = nullIsDefaulted
 		}
 		if s.rules, err = newRules(st, s.envelope != noEnvelope); err != nil {
 			return nil, err

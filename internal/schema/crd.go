@@ -135,6 +135,8 @@ type Options struct {
 	// Plain is set for a schema with a judge that has no keywords of Kubernetes': there is nothing for
 	// Kubernetes to check.
 	Plain bool
+	// DefaultsNull lets a default take the place of null wherever there is one, also where null is a value.
+	DefaultsNull bool
 	// Extensions holds the gateway's own keywords of the schema; nil if there are none.
 	Extensions *Extensions
 }
@@ -159,7 +161,7 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 		}
 	}
 	c := newCompiler()
-	c.mayRepeat, c.isDocument = o.MayRepeat, o.Extensions != nil
+	c.mayRepeat, c.isDocument, c.defaultsNull = o.MayRepeat, o.Extensions != nil, o.DefaultsNull
 	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}

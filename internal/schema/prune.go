@@ -13,10 +13,14 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// Unknown collects the fields that a schema does not know. The zero value is ready for use.
+// Unknown collects the fields that a schema does not know, and the nulls in whose place it has a default. The zero value is
+// ready for use.
 type Unknown struct {
 	found []unknownField
 	more  int
+	// nulls are the paths of the nulls; moreNulls counts the ones that are not kept.
+	nulls     []string
+	moreNulls int
 }
 
 type unknownField struct {
@@ -57,6 +61,19 @@ func (u *Unknown) Messages() []string {
 	}
 	if u.more > 0 {
 		messages = append(messages, "and "+strconv.Itoa(u.more)+" more unknown fields")
+	}
+	return messages
+}
+
+// Nulls are one sentence for each null in whose place the schema has a default, where the author lets it take that place and
+// the client be told; at most 100, and one that says how many more there are.
+func (u *Unknown) Nulls() []string {
+	var messages []string
+	for _, path := range u.nulls {
+		messages = append(messages, `field "`+path+`" is null: its default takes the place of null`)
+	}
+	if u.moreNulls > 0 {
+		messages = append(messages, "and "+strconv.Itoa(u.moreNulls)+" more fields that are null")
 	}
 	return messages
 }
@@ -146,6 +163,12 @@ func (p *pruner) scalar(s *Shape, c *document.Cursor, kind document.Kind) (marks
 	}
 	if kind != document.Null || s.def == nil || s.null == nullIsValue {
 		marks |= document.Complete
+	} else if u := p.unknown; s.null == nullIsDefaulted && u != nil {
+		if len(u.nulls) < maxUnknown {
+			u.nulls = append(u.nulls, p.unknownPath(c.Node(), p.origin, maxUnknownPath))
+		} else {
+			u.moreNulls++
+		}
 	}
 	return marks
 }

@@ -146,9 +146,10 @@ const (
 type nullMeaning uint8
 
 const (
-	nullIsMissing nullMeaning = iota
-	nullIsValue               // nullable
-	nullIsEmpty               // an empty string, as in metadata
+	nullIsMissing   nullMeaning = iota
+	nullIsValue                 // nullable
+	nullIsEmpty                 // an empty string, as in metadata
+	nullIsDefaulted             // the default takes its place, and the client learns of it
 )
 
 // envelope says whether an object has kind, apiVersion and metadata, even if its schema does not
