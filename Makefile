@@ -22,7 +22,7 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build sbom demo test proofs programs e2e e2e-all e2e-apis corpus lint limits docs monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test race proofs programs e2e e2e-all e2e-apis corpus lint limits docs monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -38,7 +38,8 @@ demo: build ## run the gateway with an API behind it, and print commands to try
 	@bin/gateway demo
 
 # vet is part of lint, so the tests do not run it a second time. Test programs are linked without symbols, which halves the
-# time of it. With -short a proof that takes long is a sample of itself; "make proofs" runs it whole.
+# time of it. With -short a test that takes long runs a sample of its cases. "make proofs" runs all of them, and
+# "make race" runs all of them under the race detector.
 TEST := $(GO) test -vet=off -ldflags='-s -w'
 
 test: programs ## run all tests; those that take long in a sample
@@ -50,6 +51,9 @@ test: programs ## run all tests; those that take long in a sample
 	cd e2e && $(TEST) -timeout 20m ./...
 	cd e2e/versions && $(TEST) -timeout 10m ./...
 	cd e2e/apis && $(TEST) -count=1 -timeout 10m ./...
+
+race: programs ## run the tests of concurrent packages whole, under the race detector
+	$(TEST) -timeout 60m -race $(RACE)
 
 proofs: programs ## run the tests of all packages whole
 	$(TEST) -timeout 30m ./...

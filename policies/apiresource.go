@@ -55,7 +55,7 @@ type APIResourceSpec struct {
 	Errors              string                                          `json:"errors"`
 	ErrorFormat         string                                          `json:"errorFormat"`
 	ErrorTemplate       string                                          `json:"errorTemplate"`
-	// Rollout is nil if the description holds for all requests.
+	// Rollout is nil if the description is enforced for all requests.
 	Rollout *rollout.ResourceSpec `json:"rollout"`
 }
 

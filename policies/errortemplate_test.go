@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestErrorTemplates: who names a template that no file has is told, with the names that there are.
+// TestErrorTemplates: a name of a template that no file has is an error that lists the names that there are.
 func TestErrorTemplates(t *testing.T) {
 	const (
 		template = "apiVersion: admission-gateway.io/v1alpha1\nkind: ErrorTemplate\nmetadata: {name: nest}\nspec: {body: 'self.message'}\n"

@@ -60,7 +60,7 @@ type loadedDocumented struct {
 	*resource.Documented
 	contract *contract.Operation
 	at       origin
-	rollout  *rollout.ResourceSpec // nil: it holds for all requests
+	rollout  *rollout.ResourceSpec // nil: it is enforced for all requests
 	// rolloutAt is the place of the rollout.
 	rolloutAt string
 }
@@ -136,7 +136,7 @@ func (c *documentCompiler) operation(said *openapi.Documented) {
 	}
 }
 
-// rolloutOf returns what the extension says of how far an operation is held to its description, and where it says so.
+// rolloutOf returns what the extension says of how far the description of an operation is enforced, and its place.
 func (c *documentCompiler) rolloutOf(said *openapi.Documented) (spec *rollout.ResourceSpec, at string) {
 	for _, m := range said.Rollouts {
 		if at = openapi.Place(m); m.Kind() == document.Null {

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// InForce is an operation that files describe, and what holds for its requests.
+// InForce is an operation that files describe, with the checks of its requests.
 type InForce struct {
 	Method, Path string
 	// Scope says by which routes requests come that are meant.
@@ -21,7 +21,7 @@ type InForce struct {
 	Verb string
 	// Parameters is how many parameters are checked.
 	Parameters int
-	// Bodies are the media types that are taken, those first that have a schema; nil if nothing is said of bodies. Schemas is how
+	// Bodies are the media types that are taken, the ones with a schema first; nil if no body is described. Schemas is how
 	// many have one.
 	Bodies  []string
 	Schemas int

@@ -20,7 +20,7 @@ type loadedResource struct {
 	*resource.Resource
 	compiled compiledResource
 	at       origin
-	rollout  *rollout.ResourceSpec // nil: it holds for all requests
+	rollout  *rollout.ResourceSpec // nil: it is enforced for all requests
 	// rolloutAt is the place of the rollout; "" is spec.rollout.
 	rolloutAt string
 	made      madeNames
@@ -56,7 +56,7 @@ type compiledResource struct {
 	// contract checks everything but the bodies of requests against a document; nil if the document
 	// says nothing of that.
 	contract *contract.Contract
-	// ownedOnCreate, ownedOnUpdate and ownedOnPatch say what the API itself sets in objects; nil if nothing is known.
+	// ownedOnCreate, ownedOnUpdate and ownedOnPatch say what the API itself sets in objects; nil if that is not known.
 	ownedOnCreate, ownedOnUpdate, ownedOnPatch *contract.Members
 	// hidden says what the API takes and does not show; nil if nothing is known.
 	hidden *contract.Members

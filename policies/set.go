@@ -124,7 +124,7 @@ func (s *Set) BlamesPatches(r *resource.Resource) bool {
 	return r != nil && s.compiled[r.ID].varies && len(r.Paths) > 0
 }
 
-// Operation returns what a document says of a request beside its body; nil if it says nothing.
+// Operation returns what a document declares of a request beside its body; nil if it declares nothing.
 func (s *Set) Operation(r *resource.Resource, i *resource.Info) *contract.Operation {
 	if i.Documented != nil {
 		return s.contracts[i.Documented.ID]
@@ -143,7 +143,7 @@ func (s *Set) WatchesAnswers(r *resource.Resource, i *resource.Info) bool {
 	return r != nil && !i.IsUndescribed && (i.Subresource == "" || r.Operation != nil) && s.compiled[r.ID].contract.HasAnswers()
 }
 
-// Owned says what the API itself sets in objects that requests of a verb carry, or result in; nil if nothing is known.
+// Owned says what the API itself sets in objects that requests of a verb carry, or result in; nil if that is not known.
 func (s *Set) Owned(r *resource.Resource, verb resource.Verb) *contract.Members {
 	switch {
 	case r == nil:

@@ -122,7 +122,7 @@ func (a *admitter) foresee() {
 	i.Foresight = &a.outside
 }
 
-// rehearse lets nothing be counted or logged of what policies and schemas find: the request is not refused by it.
+// rehearse keeps the findings of policies and schemas out of metrics and logs: they do not refuse the request.
 func (a *admitter) rehearse() {
 	a.isRehearsal, a.report.Observer, a.report.Decisions = true, nil, nil
 }

@@ -520,7 +520,7 @@ paths:
 	`)
 }
 
-// TestPatchesOfDocuments: a patch is held to the schema of its media type, and its result to the schema of the object, for
+// TestPatchesOfDocuments: the schema of its media type validates a patch, and the schema of the object its result, for
 // what the patch changed.
 func TestPatchesOfDocuments(t *testing.T) {
 	const head = `

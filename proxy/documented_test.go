@@ -66,7 +66,7 @@ func documentedGateway(t *testing.T, undescribed config.Undescribed) (backend *r
 	return backend, startGateway(t, g)
 }
 
-// TestDocumented: each operation of a document is held to what the document says, at paths of resources and at all others,
+// TestDocumented: the document validates each of its operations, at paths of resources and at all others,
 // and what it allows passes byte for byte.
 func TestDocumented(t *testing.T) {
 	backend, address := documentedGateway(t, config.PassUndescribed)
@@ -183,7 +183,7 @@ func TestRedirectedSlash(t *testing.T) {
 	}
 }
 
-// TestClosedMethods: a route that lets nothing pass that is not described refuses other methods of described paths, and
+// TestClosedMethods: a route that refuses what is not described refuses other methods of described paths, and
 // says which ones there are.
 func TestClosedMethods(t *testing.T) {
 	for undescribed, want := range map[config.Undescribed]map[string]string{

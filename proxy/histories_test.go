@@ -21,6 +21,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -51,11 +52,13 @@ spec: {policyName: notes, validationActions: [Deny]}
 
 const (
 	historyWriters = 32
-	historyRounds  = 24
 	historyObjects = 4
 	// historyFaults is after how many requests of all writers a gateway or the backend stops.
 	historyFaults = 96
 )
+
+// historyRounds returns how many requests each writer sends.
+func historyRounds() int { return testutil.Amount(24, 12) }
 
 // TestHistories lets 32 writers read, replace, patch and delete four objects, with versions that
 // they name and without, through gateways that stop and start, in front of a backend that is killed
@@ -171,12 +174,12 @@ func (h *history) start(as *replaceable) {
 // run lets the writers work, and everything fail in between.
 func (h *history) run(seed uint64) {
 	var sent atomic.Int64
-	faults := make(chan struct{}, historyWriters*historyRounds/historyFaults)
+	faults := make(chan struct{}, historyWriters*historyRounds()/historyFaults)
 	var writers sync.WaitGroup
 	for n := range historyWriters {
 		writers.Go(func() {
 			w := newHistoryWriter(h, n, seed)
-			for range historyRounds {
+			for range historyRounds() {
 				for !w.act() {
 					time.Sleep(time.Millisecond) // until the gateway is there again
 				}
@@ -248,7 +251,7 @@ func (h *history) check() {
 		o.Output = out
 		done = append(done, o)
 	}
-	if asked := historyWriters * historyRounds; known < asked/2 {
+	if asked := historyWriters * historyRounds(); known < asked/2 {
 		h.t.Errorf("only %d of %d requests were answered: %v", known, asked, outcomes)
 	}
 	h.t.Log(outcomes)
@@ -423,7 +426,7 @@ func (h *history) sightOf(code int, tag string, text []byte) (out sight) {
 		out.note = out.note.with(name, strconv.Itoa(value))
 	}
 	switch h.tagging {
-	case weakTags: // the gateway makes ETags of what the object is
+	case weakTags: // the gateway makes ETags of the object's bytes
 		out.version.note = out.note
 		return out
 	case hashTags:

@@ -13,6 +13,7 @@ import (
 
 	memory "github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -22,7 +23,8 @@ import (
 // requests share nothing; in any case that each gets one of the answers it may get, that each patch that was confirmed counts
 // exactly once, and that no client's status was ever stored.
 func TestMixedLoad(t *testing.T) {
-	const clients, rounds, names = 6, 60, 3
+	const clients, names = 6, 3
+	rounds := testutil.Amount(60, 15)
 	api := memory.New(memory.Options{})
 	upstream, err := api.Start()
 	if err != nil {

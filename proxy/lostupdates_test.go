@@ -232,7 +232,7 @@ func (takenLock) Lock(string, time.Duration) (storage.SharedLock, error) {
 
 // TestWritesWithoutSharedLocks: without the lock that gateways share, a write is refused that depends on what is stored. One that
 // takes the lock for others alone is carried out if nothing is known of other gateways, unless the file asks for the comparison.
-// Where the backend compares preconditions, writes that read nothing take no lock.
+// If the backend compares preconditions, writes that read nothing take no lock.
 func TestWritesWithoutSharedLocks(t *testing.T) {
 	server := redistest.Start(t)
 	away := newRedisLocks(t, server.Address)

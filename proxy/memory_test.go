@@ -41,7 +41,7 @@ func TestMemoryIsAlwaysGivenBack(t *testing.T) {
 			g := gatewayFor(t, t.TempDir(), backend.address, []string{"policies=costly", "memory=" + strconv.FormatInt(limit, 10)})
 			address := startGateway(t, g)
 			codes := map[string]int{}
-			for range 60 {
+			for range testutil.Amount(60, 15) {
 				b := bodies[random.IntN(len(bodies))]
 				request := b.method + " " + b.target + " HTTP/1.1\r\nHost: gw\r\nContent-Type: " + b.contentType + "\r\nContent-Length: " + strconv.Itoa(len(b.body)) + "\r\n\r\n" + b.body
 				nc, br := dial(t, address)

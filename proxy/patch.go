@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// patch is the way of a patch: it meets what the API's document says of it, and the object that results from it is admitted.
+// patch serves a patch: the API's document validates the patch, and admission the object that results from it.
 func (h *handler) patch(w *storage.Write) error {
 	s := h.scope.storage
 	if err := s.CheckOptions(w); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -192,7 +193,7 @@ func TestPreconditions(t *testing.T) {
 							s.objects["/v1/notes/n1"] = []byte(object)
 						}
 					}
-					for range 2 {
+					for range testutil.Amount(2, 1) {
 						for _, c := range conditions {
 							for _, method := range []string{"PUT", "PATCH", "DELETE"} {
 								hold(stored)
@@ -397,7 +398,8 @@ func TestAcknowledgedIsStored(t *testing.T) {
 // countTogether lets 32 writers read a number and store the next one, each in the version that it has read, through two gateways
 // that share locks.
 func countTogether(t *testing.T, s *rfcStore, line, name string, spelled ...string) {
-	const writers, rounds = 32, 3
+	const rounds = 3
+	writers := testutil.Amount(32, 8)
 	object := func(n int64) string { return fmt.Sprintf(`{"id":%q,"n":%d}`, name, n) }
 	s.objects = map[string][]byte{"/v1/notes/" + name: []byte(object(0))}
 	backend := httptest.NewServer(s)
@@ -437,7 +439,7 @@ func countTogether(t *testing.T, s *rfcStore, line, name string, spelled ...stri
 	all.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if want := object(acknowledged.Load()); string(s.objects["/v1/notes/"+name]) != want || acknowledged.Load() != writers*rounds {
+	if want := object(acknowledged.Load()); string(s.objects["/v1/notes/"+name]) != want || acknowledged.Load() != int64(writers*rounds) {
 		t.Errorf("%s is stored, want %s", s.objects["/v1/notes/"+name], want)
 	}
 }

@@ -92,7 +92,7 @@ func isNegotiated(r *storage.Response, types *storage.MediaTypes) bool {
 	return (len(media) > 0 || types.Errors == storage.Anything) && storage.Has(types.Errors, string(media))
 }
 
-// refuse writes an error as a Status, or in the form that is asked for: the one place where the gateway answers for itself.
+// refuse writes an error as a Status, or in the form that is asked for. All errors of the gateway itself are written here.
 func (h *handler) refuse(err error) {
 	r := &h.request.Response
 	e := statusOf(err)

@@ -31,12 +31,12 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: ["*"], resources: [pods]}]}
   reason: legacy
 `
-	cells := 0
-	for _, c := range matrix() {
-		if c.fail.code != http.StatusUnprocessableEntity {
-			continue // the policy is not to blame
-		}
-		cells++
+	cells := matrix()
+	cells = slices.DeleteFunc(cells, func(c cell) bool { return c.fail.code != http.StatusUnprocessableEntity }) // the policy is not to blame
+	if len(cells) < 8 {
+		t.Errorf("only %d cells are about policies", len(cells))
+	}
+	for _, c := range testutil.Sampled(3, cells) {
 		spec := c.spec
 		if inner, ok := strings.CutPrefix(spec, "{"); ok {
 			spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:", "}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
@@ -59,9 +59,6 @@ spec:
 				testutil.Becomes(t, 1, func() int { return counted(t, g, one.counter) })
 			})
 		}
-	}
-	if cells < 8 {
-		t.Errorf("only %d cells are about policies", cells)
 	}
 }
 

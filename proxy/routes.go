@@ -274,7 +274,7 @@ func rewriteAnswer(h *handler) {
 	}
 }
 
-// showLocations makes of the URLs in an answer's head what they are to the client.
+// showLocations changes the URLs in an answer's head to the client's.
 func showLocations(r *message.Response, shown func(value string) string) {
 	for _, name := range [...]string{"Location", "Content-Location"} {
 		if value := string(r.Header(name)); value != "" {
@@ -285,7 +285,7 @@ func showLocations(r *message.Response, shown func(value string) string) {
 	}
 }
 
-// hideBackend makes paths of the URLs by which a backend names itself, on a route that rewrites nothing.
+// hideBackend makes paths of the URLs by which a backend names itself, on a route that does not rewrite.
 func hideBackend(h *handler) {
 	if h.upgrade.tunnel != nil {
 		return

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -107,7 +108,8 @@ type answered struct {
 }
 
 func (s *simulation) run(seed uint64) {
-	const clients, rounds, names = 6, 60, 3
+	const clients, names = 6, 3
+	rounds := testutil.Amount(60, 15)
 	s.outcomes = map[string]outcome{}
 	for i := range names {
 		code, _, _ := s.do(0, "POST", ledgersPath, "application/json", fmt.Sprintf(`{"metadata":{"name":"l%d"},"spec":{"entries":{}}}`, i))

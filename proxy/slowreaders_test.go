@@ -51,7 +51,8 @@ func (l smallBuffers) Accept() (net.Conn, error) {
 // another tenant out, whether their answers are in memory, streams of known length, in chunks, or
 // edited on their way. What waits is held within the tenant's share of the memory.
 func TestSlowReadersLeaveRoom(t *testing.T) {
-	const readers, size = 200, 256 << 10
+	const size = 256 << 10
+	readers := testutil.Amount(200, 50)
 	order := fmt.Sprintf(`{"id":"o1","note":%q}`, strings.Repeat("x", size))
 	for _, test := range []struct{ name, request, body string }{
 		{"stream", "GET /other/length HTTP/1.1\r\nHost: gw\r\n\r\n", order},

@@ -18,7 +18,7 @@ import (
 )
 
 // A tried description is one whose rollout does not enforce it for a request: the request passes as if no file described its
-// path, and what would have become of it is counted. It implements admission.Terms, by which it is reported as policies are.
+// path, and the result that it would have had is counted. It implements admission.Terms, by which it is reported as policies are.
 type tried struct{ plan *rollout.Plan }
 
 // Stand implements admission.Terms.
@@ -203,7 +203,7 @@ func reasonOf(s *metav1.Status) *rollout.Refusal {
 }
 
 // tryUnread makes an undescribed request of one whose method, path or head cannot be read as its description has it, and which
-// is only tried. It reports whether it did: nobody knows the user yet, so that a share is a share of addresses.
+// is only tried. It reports whether it did: the user is not known yet, so that a share is a share of addresses.
 func (h *handler) tryUnread(r *resource.Resource, err error) bool {
 	plan := planOf(&h.request.Info, r)
 	if plan == nil {
@@ -231,7 +231,7 @@ func (h *handler) tryUnread(r *resource.Resource, err error) bool {
 }
 
 // refusalOf returns the gateway's own refusal, nil if there is none, and whether the request was judged: a backend that refuses a
-// question of the gateway's, or a gateway that has no memory, says nothing about the request.
+// question of the gateway's, or a gateway that has no memory, has not judged the request.
 func refusalOf(err error) (refused *metav1.Status, isJudged bool) {
 	switch {
 	case err == nil, err == errServed, errors.Is(err, storage.ErrNotSent):

@@ -16,7 +16,7 @@ import (
 )
 
 // TestTriedCounts: what a description that is only tried would have refused is counted by operation and reason, without a value
-// of the client's, and nobody is told where it only observes. The share for which it is enforced is refused.
+// of the client's, and clients do not learn of it if it only observes. The share for which it is enforced is refused.
 func TestTriedCounts(t *testing.T) {
 	const file = "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: tasks}\nspec:\n  version: v1\n  names: {plural: tasks, kind: Task}\n" +
 		"  paths: {collection: /v1/tasks, item: '/v1/tasks/{name}'}\n  rollout: {%s}\n" +

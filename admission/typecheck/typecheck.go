@@ -192,7 +192,7 @@ func (w *warnings) constant(e Expression) {
 	}
 }
 
-// unasked adds that expressions read fields of a kind without asking for them, although nobody fills in their defaults.
+// unasked adds that expressions read fields of a kind without asking for them, although their defaults are not filled in.
 func (w *warnings) unasked(p *Policy, k Kind) {
 	if k.Unfilled == nil {
 		return

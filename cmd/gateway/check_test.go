@@ -39,7 +39,7 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// TestCheckList: --list names each operation of the files, and what holds for it.
+// TestCheckList: --list names each operation of the files, and its checks.
 func TestCheckList(t *testing.T) {
 	source := write(t, "api.yaml", `
 openapi: 3.0.3

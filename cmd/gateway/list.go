@@ -12,7 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// writeList writes the operations that the files describe, and what holds for each. With a configuration it says by which
+// writeList writes the operations that the files describe, and the checks of each. With a configuration it says by which
 // routes they are reached.
 func writeList(cmd *cobra.Command, paths []string, file string) error {
 	files := source.Read(paths, &source.Progress{})

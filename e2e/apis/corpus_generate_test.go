@@ -483,7 +483,7 @@ func (s *sample) set(p *parameter, texts []string) {
 	}
 }
 
-// write returns the texts of a value; it fails where there is no way to write it that all servers share.
+// write returns the texts of a value; it fails if there is no form that all servers share.
 func (p *parameter) write(v any) ([]string, bool) {
 	if p.isJSON {
 		return []string{string(encoded(v))}, true

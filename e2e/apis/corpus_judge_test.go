@@ -48,7 +48,7 @@ type judgement struct {
 	keyword string
 	place   string   // of the value
 	missing []string // the members that are missing there
-	schemas []string // pointers of the schemas that it is about, from the first to the one that fails
+	schemas []string // pointers of the schemas from the outermost to the one that fails
 }
 
 // judge judges a request by santhosh-tekuri/jsonschema.

@@ -75,8 +75,8 @@ var packaged = map[string]string{
 	"npm-validation-toplevel3": "@readme/oas-examples/3.1/json/schema-validation-top-level.json",
 }
 
-// TestPublishedDocuments holds the gateway, for each document that people publish, to two validators that know nothing of
-// it: openapi-backend with ajv, and santhosh-tekuri/jsonschema. A request counts where both say the same. It fails if a
+// TestPublishedDocuments compares the gateway, for each published document, with two validators of others:
+// openapi-backend with ajv, and santhosh-tekuri/jsonschema. A request counts if both agree. It fails if a
 // refused request reached the backend, if an answer is 5xx, or if more differs than testdata/corpus.txt has. Without
 // E2E_ALL it takes a few small documents.
 func TestPublishedDocuments(t *testing.T) {

@@ -222,7 +222,7 @@ func (p *page) policies(of *Policies) {
 	p.Add("</table>\n\n")
 }
 
-// operations shows what files describe of APIs; nothing if they describe none.
+// operations shows the operations that files describe. It is empty if they describe none.
 func (p *page) operations(all []Operation) {
 	if len(all) == 0 {
 		return

@@ -31,7 +31,7 @@ func NewUnfilled(paths []string) *Unfilled {
 	return u
 }
 
-// An UnfilledReader finds the expressions that fail where such a field is missing.
+// An UnfilledReader finds the expressions that fail if such a field is missing.
 type UnfilledReader struct {
 	fields *Unfilled
 	roots  map[string]string // the variables that have objects, with their places in the object

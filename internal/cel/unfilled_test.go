@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUnfilled: an expression that reads a field whose default nobody fills in is found, unless it asks for the field.
+// TestUnfilled: an expression that reads a field whose default is not filled in is found, unless it asks for the field.
 func TestUnfilled(t *testing.T) {
 	u := NewUnfilled([]string{".size", ".a-b", ".spec.mode", ".spec", ".lines[*].count", ".labels[*].on"})
 	for expression, want := range map[string]string{

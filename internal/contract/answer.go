@@ -28,7 +28,7 @@ type Answer struct {
 type Content struct {
 	// Media is the type in lower case; it may be a range, such as 'image/*'.
 	Media string
-	// Schema holds for JSON; nil if the document says nothing of it.
+	// Schema is the schema of JSON bodies; nil if the document has none.
 	Schema *schema.Schema
 	// Hidden are the members that are writeOnly.
 	Hidden *Members

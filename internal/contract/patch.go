@@ -17,8 +17,8 @@ const (
 	jsonPatch  = "application/json-patch+json"
 )
 
-// PatchBody returns what a patch of a media type is held to; nil if the document says nothing of it. A merge patch of a type
-// that is not declared is held to the declared one. A JSON patch that is not declared has none: its effect is held to
+// PatchBody returns the body that validates a patch of a media type; nil if the document has none. A merge patch of a type
+// that is not declared is validated by the declared one. A JSON patch that is not declared has none: its effect meets
 // [Operation.EffectBody].
 func (o *Operation) PatchBody(media string) *Body {
 	if o == nil {
@@ -33,7 +33,7 @@ func (o *Operation) PatchBody(media string) *Body {
 	return o.EffectBody()
 }
 
-// EffectBody returns the declared merge patch that the effect of other patches is held to; nil if none is declared with a
+// EffectBody returns the declared merge patch that validates the effect of other patches; nil if none is declared with a
 // schema.
 func (o *Operation) EffectBody() (of *Body) {
 	for k := range o.Bodies {
@@ -54,7 +54,7 @@ func (o *Operation) HoldsEffects() bool {
 }
 
 // CheckPatch returns what is wrong with a patch by the schema of its media type. In a patch that is said to be a merge patch,
-// and in the effect of a patch, null removes the member: it is right where the member may be missing.
+// and in the effect of a patch, null removes the member: it is right if the member may be missing.
 func (b *Body) CheckPatch(patch document.Node, nullRemoves bool, frame func() *cel.Frame) schema.Result {
 	result := b.Check(patch, frame)
 	if len(result.Errors) == 0 || !nullRemoves || patch.Kind() != document.Object || b.Schema == nil {

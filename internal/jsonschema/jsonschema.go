@@ -121,7 +121,7 @@ func (s *Schema) Except(names ...string) *Schema {
 }
 
 // WithFiles is the schema without what it says of the texts of some members of the whole, or of the items of such a
-// member: they are names of files, and the schema is about what is in the files.
+// member: they are names of files, and the schema describes the contents of the files.
 func (s *Schema) WithFiles(names ...string) *Schema {
 	if len(names) == 0 {
 		return s

@@ -66,7 +66,7 @@ func (f *filler) impossible() {
 	}
 }
 
-// lists makes one schema of alternatives that list values and say nothing else; nil if they do not, or if
+// lists makes one schema of alternatives that only list values; nil if they do not, or if
 // a value would match two of which one must.
 func lists(branches []document.Node, isOne bool) *schema {
 	var all []document.Node

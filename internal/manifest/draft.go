@@ -23,7 +23,7 @@ func (o *Object) Draft(at document.Node) *Draft {
 	return &Draft{from: o, node: at, key: at.Key()}
 }
 
-// Place returns the object that the value comes from, and where in it.
+// Place returns the object that the value comes from, and its place in the object.
 func (d *Draft) Place() (*Object, document.Node) { return d.from, d.node }
 
 // Key returns the name of a member.

@@ -26,7 +26,7 @@ func (o *Object) nearest(path string) document.Node {
 	return at
 }
 
-// A Place is where a value of an object stands.
+// A Place is the position of a value of an object.
 type Place struct {
 	File string
 	// Line and Column count lines and characters from 1; 0 means all of them.
@@ -64,7 +64,7 @@ func (o *Object) At(path string) (document.Node, bool) {
 	return at, true
 }
 
-// position returns where a value of the object begins.
+// position returns the position at which a value of the object begins.
 func (o *Object) position(n document.Node) position {
 	offset, _ := n.Offset()
 	return o.places.in(o.JSON, offset)

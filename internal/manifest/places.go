@@ -10,10 +10,10 @@ import (
 // A position is a character of a file. Lines and columns count from 1; the zero value is the file as a whole.
 type position struct{ line, column int }
 
-// positionOf returns where a node of YAML begins.
+// positionOf returns the position at which a node of YAML begins.
 func positionOf(n *yaml.Node) position { return position{n.Line, n.Column} }
 
-// places is the table of positions of a JSON text: where its members and items begin in the file.
+// places is the table of the positions at which the members and items of a JSON text begin in the file.
 type places struct {
 	marks   []mark   // by offset, one wherever the text of the file differs from the JSON
 	letters []letter // by offset

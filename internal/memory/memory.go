@@ -138,7 +138,7 @@ func (a *Reservation) Grow(n int) bool {
 	return a.reserve(n)
 }
 
-// Try asks for n bytes more that the request can do without: a refusal changes nothing.
+// Try asks for n more bytes that the request can do without. A refusal has no effect.
 func (a *Reservation) Try(n int) bool {
 	if a == nil {
 		return true

@@ -447,7 +447,7 @@ type HeaderNames interface {
 	HasHeader(name []byte) bool
 }
 
-// MayHaveUnderscore reports whether a header whose name has a '_' means nothing to the gateway, nor to proxies
+// MayHaveUnderscore reports whether a header whose name has a '_' has no meaning for the gateway, nor for proxies
 // before and behind it, if it is read with a '-'.
 func MayHaveUnderscore(name []byte) bool {
 	return FieldOf(bytes.ReplaceAll(name, []byte("_"), []byte("-"))) == FieldOther

@@ -94,7 +94,7 @@ func (d *Document) documentedOf(p *pathItem, method string, operation document.N
 		o.Templates = append(o.Templates, base+p.path)
 	}
 	if ignored(settings) {
-		return o // nothing is held, and no resource has it
+		return o // nothing is checked, and no resource has it
 	}
 	o.Said = saidOf(d, resource.VerbCreate, p, operation, saidIn(settings, AnswersKey, "") == AnswersWarned)
 	if body, _ := operation.Get("requestBody"); body.Valid() {

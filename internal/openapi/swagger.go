@@ -61,7 +61,7 @@ func nullables(n document.Node, all []document.Node) []document.Node {
 	return all
 }
 
-// A Fault is an error at a place of a document, because of which nothing of the document can be read.
+// A Fault is an error at a place of a document, because of which the document cannot be read.
 type Fault struct {
 	// Path is the place, and Message a sentence without a final full stop.
 	Path, Message string

@@ -26,7 +26,7 @@ func TestHAR(t *testing.T) {
 		problem    string
 	}{
 		{"a read", archive, 1, &Request{Method: "GET", Target: "/orders?limit=2", Origin: "https://shop.example.com", Headers: [][2]string{{"X-Team", "a"}}}, ""},
-		{"a write, and nobody's word on who asks", archive, 2, &Request{Method: "POST", Target: "/orders", Origin: "https://shop.example.com", ContentType: "application/json", Body: []byte("{}")}, ""},
+		{"a write without a user", archive, 2, &Request{Method: "POST", Target: "/orders", Origin: "https://shop.example.com", ContentType: "application/json", Body: []byte("{}")}, ""},
 		{"base64", archive, 3, &Request{Method: "PUT", Target: "/a", ContentType: "application/json", Body: []byte("{}")}, ""},
 		{"no base64", archive, 4, nil, "the entry 4 cannot be used: the body of the entry is no base64: illegal base64 data at input byte 0"},
 		{"no method", archive, 5, nil, "the entry 5 cannot be used: the entry has no method, or no URL that can be read"},

@@ -16,9 +16,9 @@ import (
 // A Refusal is what a template reads as self.
 type Refusal struct {
 	Status *metav1.Status
-	// Parameters are the fields of the causes that are about parameters, such as 'query.limit'.
+	// Parameters are the fields of the causes in parameters, such as 'query.limit'.
 	Parameters []string
-	// RequestID names the request; empty if nothing does.
+	// RequestID names the request; empty if it has no name.
 	RequestID string
 	// Method and Path are of the request; empty if its head could not be read.
 	Method, Path string

@@ -10,8 +10,8 @@ import (
 )
 
 // A Documented is an operation that an API's document describes and that is no verb of a resource, such as
-// an action on an object. It is one method at one path. Policies that match resources do not see it: its
-// requests are held to what the document says of them.
+// an action on an object. It is one method at one path. Policies that match resources do not see it: the
+// document validates its requests.
 type Documented struct {
 	// ID is its index among all of its Registry, set by NewRegistry.
 	ID     int
@@ -188,7 +188,7 @@ func CutVariables(s string) (literals []string, err error) {
 
 var errBraces = errors.New("must have a name in each pair of braces")
 
-// Documentable reports whether requests of a method can be held to a document: the gateway knows the method, and
+// Documentable reports whether a document can validate requests of a method: the gateway knows the method, and
 // it is not OPTIONS, by which browsers ask before they send another request.
 func Documentable(name string) bool {
 	m := methodOf(name)

@@ -62,7 +62,7 @@ type Info struct {
 	// describe its path, for other methods.
 	IsUndescribed, IsOtherMethod bool
 	// Documented is the operation of a document that the request asks for, if that is no verb of a resource; nil for all others.
-	// IsUndescribed is true then if the document says nothing of the request that can be checked.
+	// IsUndescribed is true then if the document has no check for the request.
 	Documented *Documented
 	// IsRedirected says that the path is a described one but for the slash at its end, and is to be answered with that.
 	IsRedirected bool

@@ -212,7 +212,7 @@ func (i *Info) checkPatch(r *Resource) error {
 }
 
 // find looks for a described path that is spelled as it is described. A method that no file describes there, and an
-// operation whose document says nothing that is checked, are undescribed, though the template of a resource may
+// operation whose document has no checks, are undescribed, though the template of a resource may
 // match the path too.
 func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, error) {
 	hit := match{method: m}

@@ -251,7 +251,7 @@ func TestCompileResource(t *testing.T) {
 	}
 }
 
-// TestOperations: what is kept of refusals is bounded, and what is frequent stays.
+// TestOperations: the number of kept refusals is bounded, and frequent ones stay.
 func TestOperations(t *testing.T) {
 	var c Count
 	at := time.Unix(1000, 0)

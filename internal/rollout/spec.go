@@ -112,7 +112,7 @@ func Time(text string) (time.Time, error) {
 
 // The modes of a ResourceSpec.
 const (
-	// Observe says that clients learn nothing of a refusal that was none.
+	// Observe says that clients do not learn of a refusal that was not enforced.
 	Observe = "Observe"
 	// Warn says that they are warned of it.
 	Warn = "Warn"
@@ -120,7 +120,7 @@ const (
 
 // A ResourceSpec says how far the description of a resource is in force.
 type ResourceSpec struct {
-	// Mode says whether clients are warned; alone it says that nothing is enforced. Empty is Warn.
+	// Mode says whether clients are warned; alone it turns enforcement off. Empty is Warn.
 	Mode string `json:"mode,omitempty"`
 	Spec `json:",inline"`
 }
@@ -148,7 +148,7 @@ func CompileResource(s *ResourceSpec, name string, path *field.Path) (*Plan, fie
 	return p, errs
 }
 
-// IsSilent reports whether clients learn nothing of what would have been refused.
+// IsSilent reports whether clients do not learn of what would have been refused.
 func (p *Plan) IsSilent() bool { return p.isSilent }
 
 // IsLocal reports whether the plan enforces in some namespaces alone.

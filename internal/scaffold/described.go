@@ -26,7 +26,7 @@ type operation struct {
 	item, said   map[string]any
 }
 
-// methods are the methods for which requests are made. The ones with bodies tell most, and come first.
+// methods are the methods for which requests are made. The ones with bodies check most, and come first.
 var methods = []string{"POST", "PUT", "PATCH", "GET", "DELETE"}
 
 // read reads a document that has no errors.

@@ -79,7 +79,7 @@ func (d *described) casesOf(trial *policytest.Trial, o *operation) (found []*tes
 	return found
 }
 
-// played returns a case with what becomes of it; nil if the answer is none that a test could expect.
+// played returns a case with its expected result; nil if no test could expect the answer.
 func played(trial *policytest.Trial, c *testcase.Case) *testcase.Case {
 	if c == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/jsonschema"
 )
 
-// A Judge says what is wrong with values by a schema of JSON Schema. Where there is one, the structural schema says what
+// A Judge says what is wrong with values by a schema of JSON Schema. If there is one, the structural schema says what
 // Kubernetes' keywords and the gateway's own mean, and fills in defaults.
 type Judge struct {
 	Schema *jsonschema.Schema

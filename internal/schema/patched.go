@@ -15,13 +15,13 @@ import (
 // failure does not count that the stored object has too, by the same keyword in the same place, if
 //
 //   - the value there is the same, or is missing in both, or
-//   - it is about an object as a whole, such as oneOf, or about a number of members or items that is no more wrong than it was.
+//   - its keyword judges an object as a whole, such as oneOf, or a number of members or items that is no more wrong than it was.
 //     What the patch changed of it has failures of its own.
 //
 // A failure that the stored object does not have counts, even if the patch changed something else: what it changed made the
 // value wrong.
 //
-// patch is the schema that the patch itself is held to; nil if it has none. A member that it describes may be set, even if
+// patch is the schema of the patch itself; nil if it has none. A member that it describes may be set, even if
 // the schema of the object knows no such member. With keepsNulls it may also be null, even if the schema of the object does
 // not let it be: the patch is one in which null is a value.
 func (s *Schema) ValidatePatched(f *cel.Frame, obj, stored document.Node, patch *Schema, keepsNulls bool) Result {
@@ -75,7 +75,7 @@ func isSame(a, b *field.Error) bool {
 
 var positions = regexp.MustCompile(`\[[0-9]+\]`)
 
-// isOfWhole reports whether a failure is about an object as a whole, or about the length of a list, and it is no more wrong
+// isOfWhole reports whether a failure is one of an object as a whole, or of the length of a list, and it is no more wrong
 // than it was. What is wrong within it has failures of its own.
 func isOfWhole(err *field.Error, v, o document.Node) bool {
 	isFew, isMany := wording.CountOf(err)

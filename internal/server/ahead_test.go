@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -158,40 +159,43 @@ func TestReadAheadOfNobody(t *testing.T) {
 // takes what there is as it comes is not, however long the backend is silent.
 func TestSlowReaderIsCut(t *testing.T) {
 	for _, isAhead := range []bool{false, true} {
-		var cut atomic.Int32
-		share := memory.Share{}
-		if isAhead {
-			share = memory.NewBudget(8<<20, 1).ShareOf("a")
-		}
-		done := make(chan error, 1)
-		_, address := startServer(t, Options{DrainRate: 64 << 20, WriteTimeout: 2 * time.Second, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
-			var m message.Response
-			m.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"))
-			m.SetStream(&textStream{left: 1 << 30, length: 1 << 30})
-			var ahead *Ahead
+		t.Run(fmt.Sprint("ahead ", isAhead), func(t *testing.T) {
+			t.Parallel()
+			var cut atomic.Int32
+			share := memory.Share{}
 			if isAhead {
-				ahead = &Ahead{Share: share, Done: func() {}}
+				share = memory.NewBudget(8<<20, 1).ShareOf("a")
 			}
-			_, err := r.SendStream(&m, Whole, nil, ahead)
-			done <- err
+			done := make(chan error, 1)
+			_, address := startServer(t, Options{DrainRate: 64 << 20, WriteTimeout: 2 * time.Second, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
+				var m message.Response
+				m.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"))
+				m.SetStream(&textStream{left: 1 << 30, length: 1 << 30})
+				var ahead *Ahead
+				if isAhead {
+					ahead = &Ahead{Share: share, Done: func() {}}
+				}
+				_, err := r.SendStream(&m, Whole, nil, ahead)
+				done <- err
+			})
+			nc, br := h1test.Dial(t, address)
+			if over, ok := nc.(*net.TCPConn); ok {
+				_ = over.SetReadBuffer(64 << 10) // else the sockets take much before a writer waits
+			}
+			h1test.Send(t, nc, "GET / HTTP/1.1\r\nHost: gw\r\n\r\n")
+			buf := make([]byte, 32<<10)
+			var failed error
+			for failed == nil {
+				time.Sleep(10 * time.Millisecond) // at most 3 MiB in a second
+				_, failed = br.Read(buf)
+			}
+			if err := <-done; err == nil {
+				t.Error("all was sent")
+			}
+			if cut.Load() != 1 {
+				t.Errorf("%d are counted", cut.Load())
+			}
 		})
-		nc, br := h1test.Dial(t, address)
-		if over, ok := nc.(*net.TCPConn); ok {
-			_ = over.SetReadBuffer(64 << 10) // else the sockets take much before a writer waits
-		}
-		h1test.Send(t, nc, "GET / HTTP/1.1\r\nHost: gw\r\n\r\n")
-		buf := make([]byte, 32<<10)
-		var failed error
-		for failed == nil {
-			time.Sleep(10 * time.Millisecond) // at most 3 MiB in a second
-			_, failed = br.Read(buf)
-		}
-		if err := <-done; err == nil {
-			t.Error("all was sent")
-		}
-		if cut.Load() != 1 {
-			t.Errorf("ahead %t: %d are counted", isAhead, cut.Load())
-		}
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // http2Preface is what a client sends first that takes the server for one of HTTP/2 (RFC 9113, 3.4).
 var http2Preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
-// beginsHTTP2 reports whether a client speaks HTTP/2: settings follow the preface.
+// beginsHTTP2 reports whether a client uses HTTP/2: settings follow the preface.
 func beginsHTTP2(received []byte) bool {
 	rest, found := bytes.CutPrefix(received, http2Preface)
 	return found && len(rest) > 3 && rest[3] == frameSettings

@@ -34,6 +34,7 @@ func refusing(t *testing.T, o Options) (*Server, string) {
 // TestSendsAllFirst lets clients read their answer that look for it only when they have sent
 // everything.
 func TestSendsAllFirst(t *testing.T) {
+	t.Parallel()
 	for _, secure := range []bool{false, true} {
 		var o Options
 		if secure {

@@ -22,7 +22,7 @@ func (m *Memory) Rehearse(r *Request, body []byte) *Request {
 // Close gives back the memory that a rehearsed request took.
 func (r *Request) Close() { r.close() }
 
-// A rehearsal is the exchange of a request that nobody waits for. It implements Exchange.
+// A rehearsal is the exchange of a request for which no client waits. It implements Exchange.
 type rehearsal struct {
 	client *Request
 	body   []byte

@@ -10,7 +10,7 @@ import (
 )
 
 // WithoutValue returns the message of a cause without the value that is wrong: 'must be a number' of 'Invalid value: "x":
-// must be a number'. If there is nothing but the value, or if its end cannot be told, that is what is wrong in general:
+// must be a number'. If there is only the value, or its end is not known, it returns a general message:
 // 'Invalid value'.
 func WithoutValue(c *metav1.StatusCause) string {
 	kind := field.ErrorType(c.Type).String()
@@ -40,8 +40,8 @@ func showsValue(t field.ErrorType) bool {
 	return true
 }
 
-// afterValue returns what follows the value at the beginning of a text: all of it if no value is there, nothing if nothing
-// follows or if its end cannot be told.
+// afterValue returns what follows the value at the beginning of a text: all of it if no value is there. It is
+// empty if nothing follows, or if the end of the value is not known.
 func afterValue(text string) string {
 	end := -1
 	switch {

@@ -31,7 +31,7 @@ func InvalidNameless(gk schema.GroupKind, failures field.ErrorList, more int) *E
 	return invalidObject(gk, "", short(gk), failures, more)
 }
 
-// InvalidRequest is [Invalid] for a request that is about no object.
+// InvalidRequest is [Invalid] for a request without an object.
 func InvalidRequest(failures field.ErrorList, more int) *Error {
 	return invalidObject(schema.GroupKind{}, "", "the request", failures, more)
 }

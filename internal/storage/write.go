@@ -45,7 +45,7 @@ type Write struct {
 	// Declared is what the API's document says of the media type in which the object came; nil if it says nothing, and for
 	// patches, whose result is no body.
 	Declared *contract.Body
-	// DeclaredPatch is what the document says of the client's patch; nil if it says nothing.
+	// DeclaredPatch is what the document declares of the client's patch; nil if it declares none.
 	DeclaredPatch *contract.Body
 	// Patch is the client's patch, if the write is one, and PatchType its language.
 	Patch     *document.Document

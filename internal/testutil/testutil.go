@@ -70,3 +70,23 @@ const lowest, ports = 12000, 10000
 var next atomic.Uint32
 
 func init() { next.Store(rand.Uint32()) }
+
+// Sampled returns a part of the cases of a test with -short: one in n. Otherwise it returns all.
+func Sampled[T any](n int, cases []T) []T {
+	if !testing.Short() {
+		return cases
+	}
+	var part []T
+	for i := 0; i < len(cases); i += n {
+		part = append(part, cases[i])
+	}
+	return part
+}
+
+// Amount returns how much a test does: less with -short.
+func Amount(whole, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return whole
+}

@@ -78,3 +78,17 @@ func TestFreeAddress(t *testing.T) {
 		defer func() { _ = l.Close() }()
 	}
 }
+
+// TestSampled: all cases run, and a part of them with -short.
+func TestSampled(t *testing.T) {
+	want, rounds := "[0 1 2 3 4 5 6]", 60
+	if testing.Short() {
+		want, rounds = "[0 3 6]", 15
+	}
+	if got := fmt.Sprint(Sampled(3, []int{0, 1, 2, 3, 4, 5, 6})); got != want {
+		t.Errorf("%s are sampled, want %s", got, want)
+	}
+	if got := Amount(60, 15); got != rounds {
+		t.Errorf("%d rounds, want %d", got, rounds)
+	}
+}

@@ -128,7 +128,7 @@ type taker struct {
 	whole  *manifest.Object
 	names  []string // of the files, in the order in which they were found
 	drafts map[string]*manifest.Draft
-	// isBroken says that a reference has an error. It leads to an empty object, of which nothing is found.
+	// isBroken says that a reference has an error. It leads to an empty object, which has no findings.
 	isBroken bool
 }
 

@@ -67,7 +67,7 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestErrors: each template says whose errors it writes, and has nothing that 'gateway check' warns of. Stories in proxy have
+// TestErrors: each template says whose errors it writes, and 'gateway check' warns of none. Stories in proxy have
 // what they write.
 func TestErrors(t *testing.T) {
 	names, err := filepath.Glob("errors/*.yaml")

@@ -73,7 +73,7 @@ func OfObject[V any](s *Store, l *finding.List, o *manifest.Object, step string,
 		return made[V]{v, found.Found, o.File, line}
 	})
 	for _, f := range m.found {
-		if f.File == m.file { // else it is about another file, of which the object was assembled too
+		if f.File == m.file { // else it is in another file of which the object was assembled
 			f.File = o.File
 			if f.Line > 0 {
 				f.Line += line - m.line

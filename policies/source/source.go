@@ -199,7 +199,7 @@ func (w *walker) root(path string) {
 const maxReferences = 1000
 
 // references reads the files that documents refer to, and that the paths do not lead to. The documents are not
-// parsed yet: a file may be read that nothing refers to after all, which changes nothing.
+// parsed yet: a file may be read to which no other refers in the end. That does no harm.
 func (w *walker) references() {
 	end := len(w.Files) + maxReferences
 	for i := 0; i < len(w.Files); i++ {

@@ -34,7 +34,7 @@ func (r *Rules) Location(value, host string) string {
 	return value
 }
 
-// Own returns what a Location or Content-Location is to a client that asked by a Host, where no path is rewritten: a URL by
+// Own returns a Location or Content-Location as a client sees it that asked by a Host, where no path is rewritten: a URL by
 // which a backend names itself becomes its path, for the client may not know that address.
 func Own(value, host string, authorities []string) string {
 	scheme, rest, found := strings.Cut(value, "//")

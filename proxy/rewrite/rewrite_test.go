@@ -124,7 +124,7 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// TestOwn: a backend that names itself is not shown, on a route that rewrites nothing.
+// TestOwn: a backend that names itself is not shown, on a route that does not rewrite.
 func TestOwn(t *testing.T) {
 	for value, want := range map[string]string{
 		"http://127.0.0.1:9000/users/1?a=b#c":   "/users/1?a=b#c",

@@ -53,7 +53,7 @@ var Debian = map[string]string{
 	"redis-server":            "redis-server",
 }
 
-// FastAPI is where Debian has FastAPI, for Python of Debian.
+// FastAPI is the folder of Debian's FastAPI, for Debian's Python.
 const FastAPI = "/usr/lib/python3/dist-packages/fastapi"
 
 // modules returns the folder of npm's packages. Its name has a hash of the manifests, and it appears whole, so that it
@@ -97,7 +97,7 @@ func NeedFastAPI() error {
 // Python is the interpreter that has the packages of Debian.
 const Python = "/usr/bin/python3"
 
-// uvicorn is where Debian has the server that runs FastAPI.
+// uvicorn is the path of Debian's server for FastAPI.
 const uvicorn = "/usr/lib/python3/dist-packages/uvicorn"
 
 func (b bundle) use(dir string) error {

@@ -142,7 +142,7 @@ func Closed(path *field.Path, name string) *field.Error {
 
 const closed = "may not be set: the schema allows no other properties than its own"
 
-// CountOf reports whether a failure is about the number of an object's members, or a list's items: they are too few, or too
+// CountOf reports whether a failure is one of the number of an object's members, or a list's items: they are too few, or too
 // many.
 func CountOf(err *field.Error) (isFew, isMany bool) {
 	isCount := func(noun string) bool { return strings.HasSuffix(err.Detail, noun) }

@@ -38,7 +38,7 @@ const (
 	// Weak: its ETags are weak, and none: it gives none. No write can be pinned then.
 	Weak
 	None
-	// Varying: reads of an object differ although nobody writes it, so that no ETag can be made of them.
+	// Varying: reads of an object differ without a write between them, so that no ETag can be made of them.
 	Varying
 )
 

@@ -13,8 +13,8 @@ import (
 )
 
 // An ETag that the gateway makes is the hash of what the backend answers to a GET of the object, by the client's
-// credentials and without a query: what the client has read is what is compared. Who may write the object chooses its
-// bytes, so that the hash is one for which nobody finds two objects: 192 bits of SHA-256.
+// credentials and without a query: the gateway compares what the client has read. Who may write the object chooses its
+// bytes, so that the hash has to resist collisions: 192 bits of SHA-256.
 const (
 	madeStart = `"gw-`
 	madeBytes = 24
@@ -82,7 +82,7 @@ func (c *collection) tagsRead(r *storage.Request) bool {
 	return c.comparesFor(&r.Info) && r.Info.Subresource != scaleSubresource && bytes.IndexByte(r.Head.Target, '?') < 0 && c.makesETags()
 }
 
-// validatorsOf returns what tells the state of an object that was read, with the ETag that the gateway makes of it.
+// validatorsOf returns the validators of an object that was read, with the ETag that the gateway makes of it.
 func (c *collection) validatorsOf(i *resource.Info, answer *message.Response) validators {
 	v := validators{own: answer.Header("ETag"), modified: answer.Header("Last-Modified")}
 	if c.comparesFor(i) && c.makesETag(v.own) {

@@ -10,7 +10,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// validators tell one state of an object from the others.
+// validators identify a state of an object.
 type validators struct {
 	made []byte // the ETag that the gateway made; nil if it made none
 	own  []byte // the backend's ETag, strong or weak
@@ -117,7 +117,7 @@ func refusedBy(s *storage.Subject, head *message.Head, v *validators, o outcome)
 	return status.PreconditionFailed(s.Info.GroupResource(), s.Info.Name, why)
 }
 
-// hasPreconditions reports whether a write names a state that it is about.
+// hasPreconditions reports whether a write names the state of the object that it expects.
 func hasPreconditions(head *message.Head) bool {
 	return head.Has(message.FieldIfMatch) || head.Has(message.FieldIfNoneMatch) || head.Has(message.FieldIfUnmodifiedSince)
 }

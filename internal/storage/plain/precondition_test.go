@@ -117,7 +117,7 @@ func headWith(t testing.TB, lines ...string) *message.Head {
 	return &h
 }
 
-// TestMadeETags: what two bodies have in common, and how a made ETag is told from others.
+// TestMadeETags: what two bodies have in common, and how made ETags differ from others.
 func TestMadeETags(t *testing.T) {
 	one, same, other := appendMade(nil, []byte(`{"a":1}`)), appendMade(nil, []byte(`{"a":1}`)), appendMade(nil, []byte(`{"a": 1}`))
 	if string(one) != `"gw-AVq9f1zFei3ZS3WQ8ErYCEJzkF7jPsXO"` {
