@@ -47,6 +47,8 @@ type Options struct {
 	Backoff, MaxBackoff time.Duration
 	// Dropped is called with the number of events that a sink will never have, and why.
 	Dropped func(sink string, events int, why Reason)
+	// Failed is called with the error of each write that failed; nil for no call. It must not wait.
+	Failed func(sink string, why error)
 }
 
 // A Log is a decision log. It is safe for concurrent use.
@@ -66,6 +68,7 @@ func New(o Options, sinks ...audit.Waiting) *Log {
 	queue := audit.Options{
 		Mode: audit.Batch, QueueBytes: o.QueueBytes, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff, Attempts: math.MaxInt,
 		Dropped: func(sink string, events int, why error) { o.Dropped(sink, events, reasonOf(why)) },
+		Failed:  o.Failed,
 	}
 	l.sinks = audit.New(queue, sinks...)
 	if o.Filter != nil {
@@ -89,6 +92,12 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 	return errors.Join(err, l.sinks.Close(ctx))
 }
+
+// Reopen has the files opened again before the next write.
+func (l *Log) Reopen() { l.sinks.Reopen() }
+
+// States returns how the sinks fare now.
+func (l *Log) States() []audit.State { return l.sinks.States() }
 
 // NextRequest returns the number of a request whose decisions are logged.
 func (l *Log) NextRequest() uint64 { return l.requests.Add(1) }

@@ -27,13 +27,18 @@ const (
 )
 
 // newAudit opens the audit log of the configuration; nil if it has none.
-func newAudit(c *config.Audit, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*audit.Auditor, error) {
+func newAudit(c *config.Audit, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*auditLog, error) {
 	if c == nil {
 		return nil, nil
 	}
 	o := audit.Options{
 		QueueBytes: int(c.QueueBytes), Backoff: auditBackoff, MaxBackoff: auditMaxBackoff, Attempts: auditAttempts,
-		Dropped: lostEvents(metrics, log),
+	}
+	report := newSinkReport("audit log", "audit", metrics, log)
+	o.Failed = report.failed
+	o.Dropped = func(sink string, events int, why error) {
+		metrics.AuditLost(sink, events)
+		report.lost.Add(sink, events, why)
 	}
 	if c.Mode == config.AuditBlocking {
 		o.Mode = audit.Blocking
@@ -53,7 +58,21 @@ func newAudit(c *config.Audit, files *credentials.Watcher, metrics *telemetry.Te
 		}
 		sinks = append(sinks, hook)
 	}
-	return &audit.Auditor{Log: audit.New(o, sinks...), MaxEvent: int(c.MaxEventBytes)}, nil
+	return &auditLog{&audit.Auditor{Log: audit.New(o, sinks...), MaxEvent: int(c.MaxEventBytes)}, report}, nil
+}
+
+// An auditLog is the audit log of a gateway.
+type auditLog struct {
+	*audit.Auditor
+	report *sinkReport
+}
+
+// asked returns the log for the data plane; nil if there is none.
+func (a *auditLog) asked() *audit.Auditor {
+	if a == nil {
+		return nil
+	}
+	return a.Auditor
 }
 
 // auditNames are the names of the sinks that the configuration has.
@@ -91,22 +110,12 @@ func webhookSink(w *config.AuditWebhook, files *credentials.Watcher, tracer *tra
 	})}, nil
 }
 
-// lostEvents counts events that are lost, and says so now and then.
-func lostEvents(metrics *telemetry.Telemetry, log *slog.Logger) func(sink string, events int, why error) {
-	var often telemetry.Sampler
-	return func(sink string, events int, why error) {
-		metrics.AuditLost(sink, events)
-		if times, tell := often.Allow(sink, time.Now()); tell {
-			log.Error("events of the audit log are lost", "sink", sink, "cause", why, "events", events, "times", times)
-		}
-	}
-}
-
 // closeAudit writes what waits, for a short time.
-func closeAudit(a *audit.Auditor) error {
+func closeAudit(a *auditLog) error {
 	if a == nil {
 		return nil
 	}
+	defer a.report.lost.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), auditFlush)
 	defer cancel()
 	return a.Log.Close(ctx)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 
 	"github.com/admission-gateway/gateway/admission/decisions"
@@ -19,21 +20,23 @@ type decisionLog struct {
 	*decisions.Log
 	config *config.DecisionLogs
 	filter mask.Filter
+	report *sinkReport
 }
 
 // newDecisionLog opens the decision log of the configuration; nil if it has none.
-func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer) (*decisionLog, error) {
+func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*decisionLog, error) {
 	if c == nil {
 		return nil, nil
 	}
-	d := &decisionLog{config: c}
+	d := &decisionLog{config: c, report: newSinkReport("decision log", "decisions", metrics, log)}
 	dropped := func(sink string, events int, why decisions.Reason) {
 		telemetry.DecisionsLost(metrics, sink, string(why), events)
+		d.report.lost.Add(sink, events, why)
 	}
 	o := decisions.Options{
 		Labels: map[string]string{"id": string(telemetry.AppendRequestID(nil)), "version": version()}, NewID: telemetry.AppendRequestID,
 		QueueBytes: int(c.QueueBytes), MaxEventBytes: int(c.MaxEventBytes), Backoff: auditBackoff, MaxBackoff: auditMaxBackoff,
-		Dropped: dropped,
+		Dropped: dropped, Failed: d.report.failed,
 	}
 	maps.Copy(o.Labels, c.Labels)
 	if c.MaskBundle != "" {
@@ -100,6 +103,7 @@ func (d *decisionLog) close() error {
 	if d == nil {
 		return nil
 	}
+	defer d.report.lost.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), auditFlush)
 	defer cancel()
 	return d.Close(ctx)

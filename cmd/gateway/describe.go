@@ -36,6 +36,12 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 		Profiling: c.Profiling,
 		Logger:    n.log,
 	}
+	if n.config.Telemetry.Audit != nil {
+		o.Ready = append(o.Ready, admin.Check{Name: "audit", Probe: n.auditHealth})
+	}
+	if n.config.Telemetry.DecisionLogs != nil {
+		o.Ready = append(o.Ready, admin.Check{Name: "decision-logs", Probe: n.decisionsHealth})
+	}
 	if c.TokenFile != "" {
 		token, err := credentials.WatchToken(n.files, "the token of the admin listener", c.TokenFile)
 		if err != nil {
@@ -80,6 +86,9 @@ func (n *node) describe(lostLines uint64) admin.Status {
 	slices.SortFunc(s.Certificates, func(a, b admin.Certificate) int { return cmp.Compare(a.Name, b.Name) })
 	for _, t := range totals.LostEvents {
 		s.Lost.AuditEvents = append(s.Lost.AuditEvents, admin.Audit{Sink: t.Name, Events: t.Count})
+	}
+	for _, t := range totals.LostDecisions {
+		s.Lost.Decisions = append(s.Lost.Decisions, admin.LostDecisions{Sink: t.Name, Reason: t.What, Events: t.Count})
 	}
 	return s
 }

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/admission-gateway/gateway/internal/admin"
-	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/handover"
@@ -65,8 +64,8 @@ type node struct {
 
 // records are taken down of requests and of decisions.
 type records struct {
-	audit     *audit.Auditor // nil if no event is recorded
-	decisions *decisionLog   // nil if no decision is logged
+	audit     *auditLog    // nil if no event is recorded
+	decisions *decisionLog // nil if no decision is logged
 }
 
 // shownPolicies shows operators the policies, beside the set in force.
@@ -109,7 +108,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
-	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, n.files, n.metrics, n.tracer); err != nil {
+	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, n.files, n.metrics, n.tracer, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	if n.bundles, err = n.newBundles(); err != nil {
@@ -151,7 +150,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		Metrics:      n.metrics,
 		Log:          log,
 		Access:       logs.Access,
-		Audit:        n.records.audit,
+		Audit:        n.records.audit.asked(),
 		Tracer:       n.tracer,
 		Decisions:    n.records.decisions.asked(),
 		Pod:          thisPod(),
@@ -254,6 +253,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 				n.log.Info("reading the policy files and those with credentials again", "cause", "SIGHUP")
 				ask(readPolicies)
 				ask(readCredentials)
+				n.reopenLogs()
 				continue
 			}
 			systemd.stopping()

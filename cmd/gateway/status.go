@@ -173,6 +173,9 @@ func printStatus(to io.Writer, s *admin.Status) error {
 		if one.Failure != "" {
 			fmt.Fprintf(&b, "  %s: %s\n", one.Name, one.Failure)
 		}
+		if one.Warning != "" {
+			fmt.Fprintf(&b, "  %s, while requests are served: %s\n", one.Name, one.Warning)
+		}
 	}
 	p := &s.Policies
 	fmt.Fprintf(&b, "\npolicies: generation %d, hash %.12s, in force since %s\n", p.Generation, p.Hash, p.LoadTime.Format(time.RFC3339))
@@ -260,6 +263,9 @@ func printStatus(to io.Writer, s *admin.Status) error {
 	fmt.Fprintf(&b, "lost: %s of the log", count(int(s.Lost.LogLines), "line"))
 	for _, one := range s.Lost.AuditEvents {
 		fmt.Fprintf(&b, ", %s of the audit log for its %s", count(int(one.Events), "event"), one.Sink)
+	}
+	for _, one := range s.Lost.Decisions {
+		fmt.Fprintf(&b, ", %s of the decision log for its %s (%s)", count(int(one.Events), "event"), one.Sink, one.Reason)
 	}
 	b.WriteString("\n")
 	return printable(to, b.Bytes())

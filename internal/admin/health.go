@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,9 +14,17 @@ import (
 // Check is one named condition of health. Its name is one segment of a path.
 type Check struct {
 	Name string
-	// Probe returns nil if all is well, else what is not, in a few words. It must answer at once.
+	// Probe returns nil if all is well, else what is not, in a few words. A Warning lets the check pass.
+	// It must answer at once.
 	Probe func() error
 }
+
+// A Warning says what is wrong although requests are served.
+type Warning struct{ Err error }
+
+func (w Warning) Error() string { return w.Err.Error() }
+
+func (w Warning) Unwrap() error { return w.Err }
 
 // checks are the conditions of one page of health.
 type checks struct {
@@ -43,10 +52,14 @@ func (c checks) serve(ctx *fasthttp.RequestCtx, name string) {
 	var report strings.Builder
 	failed := false
 	for _, one := range asked {
-		if err := one.Probe(); err != nil {
+		var warning Warning
+		switch err := one.Probe(); {
+		case errors.As(err, &warning):
+			fmt.Fprintf(&report, "[+]%s ok, but: %v\n", one.Name, warning)
+		case err != nil:
 			failed = true
 			fmt.Fprintf(&report, "[-]%s failed: %v\n", one.Name, err)
-		} else {
+		default:
 			fmt.Fprintf(&report, "[+]%s ok\n", one.Name)
 		}
 	}

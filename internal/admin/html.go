@@ -79,6 +79,9 @@ func (s *shown) page() string {
 	for _, a := range s.Lost.AuditEvents {
 		p.Add(", {} events of the audit log for its {}", a.Events, a.Sink)
 	}
+	for _, d := range s.Lost.Decisions {
+		p.Add(", {} events of the decision log for its {} ({})", d.Events, d.Sink, d.Reason)
+	}
 	p.Add(".</p>\n</body>\n</html>\n")
 	return p.String()
 }
@@ -110,6 +113,8 @@ As JSON: <a href="/status">status</a>, <a href="/policies">policies</a>, <a href
 		p.Add("<tr><td>{}</td><td>", check.Name)
 		if check.Failure != "" {
 			p.bad(check.Failure)
+		} else if check.Warning != "" {
+			p.bad(check.Warning)
 		} else {
 			p.good("ok")
 		}

@@ -1,6 +1,9 @@
 package admin
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Status is the answer of /status: everything that operators look at first.
 type Status struct {
@@ -38,6 +41,8 @@ type Readiness struct {
 	Name string `json:"name"`
 	// Failure says what is wrong; empty if all is well.
 	Failure string `json:"failure,omitempty"`
+	// Warning says what is wrong although requests are served; empty if nothing is.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Operation is a method of a path that files describe.
@@ -80,10 +85,19 @@ type Certificate struct {
 	ExpireTime time.Time `json:"expireTime"`
 }
 
-// Lost counts the lines of the log and the events of the audit log that were lost.
+// Lost counts the lines of the log and the events of the audit log and the decision log that were
+// lost.
 type Lost struct {
-	LogLines    uint64  `json:"logLines"`
-	AuditEvents []Audit `json:"auditEvents"`
+	LogLines    uint64          `json:"logLines"`
+	AuditEvents []Audit         `json:"auditEvents"`
+	Decisions   []LostDecisions `json:"decisions,omitempty"`
+}
+
+// LostDecisions counts the events that a sink of the decision log has lost, for a reason.
+type LostDecisions struct {
+	Sink   string `json:"sink"`
+	Reason string `json:"reason"`
+	Events int64  `json:"events"`
 }
 
 // Audit counts the events that a sink of the audit log has lost.
@@ -107,7 +121,11 @@ func (c checks) report() []Readiness {
 	all := make([]Readiness, len(c.all))
 	for i, one := range c.all {
 		all[i].Name = one.Name
-		if err := one.Probe(); err != nil {
+		var warning Warning
+		switch err := one.Probe(); {
+		case errors.As(err, &warning):
+			all[i].Warning = warning.Error()
+		case err != nil:
 			all[i].Failure = err.Error()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"gopkg.in/natefinch/lumberjack.v2"
@@ -26,11 +27,16 @@ type FileOptions struct {
 
 const megabyte = 1 << 20
 
-// A file is a sink that appends to a file and rotates it.
+// A file is a sink that appends to a file and rotates it. Others may rotate it too: a file that was renamed, removed
+// or truncated is opened again before the next write.
 type file struct {
 	to      io.WriteCloser
-	most    int  // bytes of one write
-	hasPart bool // whether the file ends with a part of a line
+	path    string // empty for a file that others cannot rotate
+	most    int    // bytes of one write
+	hasPart bool   // whether the file ends with a part of a line
+	// seen is the file after the last write; nil if it is not known.
+	seen   os.FileInfo
+	reopen atomic.Bool
 }
 
 // OpenFile returns a sink that appends to a file. It is an error if the file cannot be written.
@@ -46,6 +52,7 @@ func OpenFile(o FileOptions) (Sink, error) {
 		return nil, err
 	}
 	return &file{
+		path: o.Path,
 		to: &lumberjack.Logger{
 			Filename: o.Path, MaxSize: max(1, o.MaxSize/megabyte), MaxBackups: o.MaxBackups, MaxAge: o.MaxAge,
 			Compress: o.Compress, LocalTime: false,
@@ -64,6 +71,10 @@ func (f *file) Name() string { return "log" }
 // Write writes whole lines, at most a megabyte at once, so that the file is rotated between lines. If an
 // error leaves a part of a line, the next attempt ends that line before it writes the line again.
 func (f *file) Write(_ context.Context, lines []byte) (kept int, err error) {
+	if err := f.follow(); err != nil {
+		return 0, err
+	}
+	defer f.look()
 	if f.hasPart {
 		if _, err := f.to.Write([]byte{'\n'}); err != nil {
 			return 0, err
@@ -84,6 +95,42 @@ func (f *file) Write(_ context.Context, lines []byte) (kept int, err error) {
 		}
 	}
 	return kept, nil
+}
+
+// Reopen has the file opened again before the next write.
+func (f *file) Reopen() { f.reopen.Store(true) }
+
+// follow closes the file if its path leads to another one by now, or if it was truncated. The next write opens it, and
+// appends.
+func (f *file) follow() error {
+	if f.path == "" {
+		return nil
+	}
+	isAsked, isOther := f.reopen.Swap(false), false
+	if f.seen != nil {
+		now, err := os.Stat(f.path)
+		isOther = err != nil || !os.SameFile(now, f.seen) || now.Size() < f.seen.Size()
+	}
+	if isOther {
+		f.hasPart = false
+	}
+	if isOther || isAsked {
+		return f.to.Close()
+	}
+	return nil
+}
+
+// look notes which file was written to. A new one, after a rotation of our own, is closed: it is opened again to append,
+// so that what others truncate stays without holes.
+func (f *file) look() {
+	if f.path == "" {
+		return
+	}
+	before := f.seen
+	f.seen, _ = os.Stat(f.path) // a file that is not there is opened again
+	if before != nil && f.seen != nil && !os.SameFile(before, f.seen) {
+		f.reopen.Store(true)
+	}
 }
 
 // wholeLines returns how many bytes at the start of lines are whole lines of at most limit bytes; at

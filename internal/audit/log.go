@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,8 @@ type Options struct {
 	Attempts int
 	// Dropped is called with how many events were lost, and why; nil for no call. It must not wait.
 	Dropped func(sink string, events int, why error)
+	// Failed is called with the error of each write that failed; nil for no call. It must not wait.
+	Failed func(sink string, why error)
 }
 
 // A Log hands lines to its sinks in the background. It is safe for concurrent use.
@@ -76,6 +79,7 @@ func New(o Options, sinks ...Waiting) *Log {
 	l := &Log{mode: o.Mode}
 	for _, s := range sinks {
 		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), crowded: make(chan struct{}, 1), closing: make(chan struct{})}
+		q.full.queue = q
 		l.queues = append(l.queues, q)
 		l.done.Go(q.run)
 	}
@@ -110,37 +114,85 @@ func (l *Log) Release(r *Reservation) {
 	r.left = 0
 }
 
-// Add records an event, which is one line, and reports whether all sinks will have it. It keeps no
-// reference to the line. A line within the reservation always has room.
-func (l *Log) Add(line []byte, r *Reservation) bool {
-	from := min(len(line), r.left)
-	for _, q := range l.queues {
-		if !q.hasRoom(len(line), from) {
-			return false
+// Missed are the sinks that had no room for a line. The zero value has none.
+type Missed struct {
+	queues   uint64 // a bit for each
+	reserved int    // what the line had of the reservation in each of them
+}
+
+// IsAny reports whether a sink missed the line.
+func (m Missed) IsAny() bool { return m.queues != 0 }
+
+// Add records an event, which is one line, and returns which sinks will not have it: each has a queue
+// and a fate of its own. It keeps no reference to the line. A line within the reservation always has
+// room. [Log.AddShorter] or [Log.Lose] must follow for those that missed it.
+func (l *Log) Add(line []byte, r *Reservation) Missed {
+	m := Missed{reserved: min(len(line), r.left)}
+	r.left -= m.reserved
+	for i, q := range l.queues {
+		if !q.add(line, m.reserved) {
+			m.queues |= 1 << i
 		}
 	}
-	r.left -= from
-	all := true
-	for _, q := range l.queues {
-		all = q.add(line, from) && all
+	return m
+}
+
+// AddShorter records a shorter form of an event for the sinks that had no room for it, and returns
+// which of them still have none.
+func (l *Log) AddShorter(line []byte, m Missed) Missed {
+	still := Missed{reserved: m.reserved}
+	for i, q := range l.queues {
+		if m.queues&(1<<i) != 0 && !q.add(line, m.reserved) {
+			still.queues |= 1 << i
+		}
 	}
-	return all
+	return still
+}
+
+// Lose counts an event for the sinks that will not have it.
+func (l *Log) Lose(m Missed) {
+	for i, q := range l.queues {
+		if m.queues&(1<<i) != 0 {
+			q.release(m.reserved)
+			q.drop(1, &q.full)
+		}
+	}
 }
 
 // Offer records an event, which is one line, for each sink that has room for it. The event is lost for
 // the others, and counted. It keeps no reference to the line.
-func (l *Log) Offer(line []byte) {
+func (l *Log) Offer(line []byte) { l.Lose(l.Add(line, &Reservation{})) }
+
+// Reopen has the sinks that are files open them again before the next write.
+func (l *Log) Reopen() {
 	for _, q := range l.queues {
-		q.add(line, 0)
+		if f, isFile := q.sink.Sink.(interface{ Reopen() }); isFile {
+			f.Reopen()
+		}
 	}
 }
 
-// Lost counts an event that no sink has.
-func (l *Log) Lost() {
-	for _, q := range l.queues {
-		q.drop(1, ErrFull)
-	}
+// slowAfter is how long a write may take before the sink counts as one that does not work.
+const slowAfter = 10 * time.Second
+
+// A State says how a sink fares.
+type State struct {
+	Sink string
+	// Failure is why it does not take what is written; nil if it does.
+	Failure error
 }
+
+// States returns how the sinks fare now.
+func (l *Log) States() []State {
+	all := make([]State, len(l.queues))
+	for i, q := range l.queues {
+		all[i] = State{q.sink.Name(), q.failure()}
+	}
+	return all
+}
+
+// Refuses reports whether the log refuses requests while a sink does not work.
+func (l *Log) Refuses() bool { return l.mode == Blocking }
 
 // Close writes what is waiting, for as long as the context lasts, and closes the sinks.
 func (l *Log) Close(ctx context.Context) error {
@@ -165,12 +217,47 @@ type queue struct {
 	until   context.Context // of what is written while the log closes
 
 	failing atomic.Bool // whether the last write failed
+	full    fullError
 
 	mu       sync.Mutex
+	cause    error     // of the last write; nil if it did not fail
+	began    time.Time // of the write that is under way; zero if none is
 	waiting  []byte
 	writing  int // bytes that are being written
 	reserved int // bytes
 	closed   bool
+}
+
+// A fullError is the error of an event for which a queue has no room. It names the cause when it is read.
+type fullError struct{ queue *queue }
+
+func (e *fullError) Error() string {
+	if why := e.queue.failure(); why != nil {
+		return ErrFull.Error() + ": " + why.Error()
+	}
+	return ErrFull.Error()
+}
+
+func (e *fullError) Unwrap() error { return ErrFull }
+
+// failure returns why the sink does not take what is written; nil if it does.
+func (q *queue) failure() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.cause != nil || q.began.IsZero() {
+		return q.cause
+	}
+	if takes := time.Since(q.began); takes >= slowAfter {
+		return fmt.Errorf("a write has taken %d seconds so far", int(takes.Seconds()))
+	}
+	return nil
+}
+
+// attempt notes that a write begins or ended.
+func (q *queue) attempt(began time.Time, cause error) {
+	q.mu.Lock()
+	q.began, q.cause = began, cause
+	q.mu.Unlock()
 }
 
 func (q *queue) used() int { return len(q.waiting) + q.writing + q.reserved }
@@ -194,26 +281,14 @@ func (q *queue) release(n int) {
 	q.mu.Unlock()
 }
 
-func (q *queue) hasRoom(n, reserved int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.fits(n, reserved)
-}
-
-func (q *queue) fits(n, reserved int) bool {
-	return !q.closed && (n == reserved || q.used()-reserved+n <= q.options.QueueBytes)
-}
-
-// add takes a line; some of its bytes may be reserved. Between [queue.hasRoom] and add others may have
-// taken the room.
+// add takes a line, and with it what is reserved for it, if there is room.
 func (q *queue) add(line []byte, reserved int) bool {
 	q.mu.Lock()
-	q.reserved -= reserved
-	if !q.fits(len(line)-reserved, 0) && len(line) != reserved {
+	if q.closed || len(line) > reserved && q.used()-reserved+len(line) > q.options.QueueBytes {
 		q.mu.Unlock()
-		q.drop(1, ErrFull)
 		return false
 	}
+	q.reserved -= reserved
 	q.waiting = append(q.waiting, line...)
 	isCrowded := len(q.waiting) > q.options.QueueBytes/2
 	q.mu.Unlock()
@@ -312,8 +387,17 @@ func (q *queue) take(spare []byte) (lines []byte, last bool) {
 func (q *queue) write(ctx context.Context, lines []byte) {
 	wait := q.options.Backoff
 	for n := 1; ; n++ {
+		q.attempt(time.Now(), q.cause) // which stands until a write succeeds
 		kept, err := q.sink.Write(ctx, lines)
 		lines = lines[kept:]
+		if len(lines) == 0 {
+			q.attempt(time.Time{}, nil)
+		} else {
+			q.attempt(time.Time{}, err)
+			if q.options.Failed != nil {
+				q.options.Failed(q.sink.Name(), err)
+			}
+		}
 		q.failing.Store(len(lines) > 0)
 		if len(lines) == 0 {
 			break // even if an error came with the last of them

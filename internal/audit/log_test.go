@@ -98,7 +98,7 @@ func TestBlockingLosesNothing(t *testing.T) {
 					continue
 				}
 				for range 1 + random.IntN(2) {
-					if !l.Add(line(accepted, random.IntN(reserved/2-20)), &r) {
+					if l.Add(line(accepted, random.IntN(reserved/2-20)), &r).IsAny() {
 						t.Fatal("a line within its reservation has no room")
 					}
 					accepted++
@@ -129,7 +129,7 @@ func TestBlockingRefusesWhileTheSinkFails(t *testing.T) {
 		sink := &recorded{broken: 2}
 		l := New(options(Blocking, &lost), Waiting{Sink: sink, Wait: time.Millisecond})
 		r, err := l.Reserve()
-		if err != nil || !l.Add(line(0, 1), &r) || !l.Add(line(1, 1), &r) || !l.Add(line(2, 1), &r) {
+		if err != nil || l.Add(line(0, 1), &r).IsAny() || l.Add(line(1, 1), &r).IsAny() || l.Add(line(2, 1), &r).IsAny() {
 			t.Fatal("no room", err)
 		}
 		l.Release(&r)
@@ -165,14 +165,18 @@ func TestRoomIsBounded(t *testing.T) {
 		if len(taken) != 4 {
 			t.Errorf("%d reservations of 16 KiB in 64 KiB", len(taken))
 		}
-		if l.Add(line(0, 17<<10), &taken[0]) {
+		missed := l.Add(line(0, 17<<10), &taken[0])
+		if !missed.IsAny() {
 			t.Error("a line beyond what is left found room")
 		}
-		for i := range taken {
-			if !l.Add(line(i, reserved-5), &taken[i]) {
+		if l.AddShorter(line(0, reserved-5), missed).IsAny() {
+			t.Error("a shorter line within the reservation found no room")
+		}
+		for i := range taken[1:] {
+			if l.Add(line(i, reserved-5), &taken[i+1]).IsAny() {
 				t.Error("a reserved line found no room")
 			}
-			l.Release(&taken[i])
+			l.Release(&taken[i+1])
 		}
 		time.Sleep(time.Second) // they are being written
 		if _, err := l.Reserve(); err == nil {
@@ -200,9 +204,12 @@ func TestBatchCountsWhatItLoses(t *testing.T) {
 		if len(sink.kept()) != 3 || lost.Load() != 7 {
 			t.Errorf("%d lines, %d lost", len(sink.kept()), lost.Load())
 		}
-		for l.Add(line(1, 10<<10), &r) {
+		for {
+			if missed := l.Add(line(1, 10<<10), &r); missed.IsAny() {
+				l.Lose(missed)
+				break
+			}
 		}
-		l.Lost()
 		if lost.Load() != 8 {
 			t.Errorf("%d lost", lost.Load())
 		}

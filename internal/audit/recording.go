@@ -302,8 +302,8 @@ func kept(memory []byte) []byte {
 
 var lines = sync.Pool{New: func() any { return new([]byte) }}
 
-// record writes an event of the stage, if the policy wants one. An event without room for its objects is
-// recorded without them.
+// record writes an event of the stage, if the policy wants one. A sink that has no room for its
+// objects gets it without them.
 func (r *Recording) record(s Stage, at time.Time) {
 	if !r.decision.Has(s) {
 		return
@@ -319,13 +319,19 @@ func (r *Recording) record(s Stage, at time.Time) {
 		lines.Put(line)
 	}()
 	*line = e.Append((*line)[:0])
-	if len(*line) <= r.auditor.MaxEvent && r.auditor.Log.Add(*line, &r.reservation) {
-		return
+	isWhole, missed := len(*line) <= r.auditor.MaxEvent, Missed{}
+	if isWhole {
+		if missed = r.auditor.Log.Add(*line, &r.reservation); !missed.IsAny() {
+			return
+		}
 	}
 	e.RequestObject, e.ResponseObject = nil, nil
 	e.Annotations = append(e.Annotations[:len(e.Annotations):len(e.Annotations)], Annotation{truncated, "true"})
 	*line = e.Append((*line)[:0])
-	if !r.auditor.Log.Add(*line, &r.reservation) {
-		r.auditor.Log.Lost()
+	if isWhole {
+		missed = r.auditor.Log.AddShorter(*line, missed)
+	} else {
+		missed = r.auditor.Log.Add(*line, &r.reservation)
 	}
+	r.auditor.Log.Lose(missed)
 }

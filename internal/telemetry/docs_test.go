@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -96,6 +97,7 @@ func fill(t *Telemetry) {
 	t.UpstreamError("api", "Busy")
 	t.CredentialsRefused("jwt")
 	t.AuditLost("log", 1)
+	SinkFailed(t, "audit", "log", syscall.ENOSPC)
 	t.EventRecorded("api", "Sent")
 	t.SharedLimitDecided("Admitted", time.Millisecond)
 	t.PoliciesLoaded(1, "h", time.Now())

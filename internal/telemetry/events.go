@@ -3,13 +3,16 @@ package telemetry
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sys/unix"
 )
 
 // maxNames bounds the policies, or pairs of upstream and reason, that get series of their own.
@@ -40,6 +43,7 @@ type events struct {
 	excepted named
 	unfilled named
 	contract named
+	sinks    named
 }
 
 // PolicyDecided counts the decision of a policy on a request, and the units of cost that its
@@ -128,6 +132,26 @@ func (t *Telemetry) AuditLost(sink string, events int) {
 	t.events.lost.addSome(sink, "", int64(events))
 }
 
+// SinkFailed counts a write to a sink of the named log that failed, by the system's own name of the error.
+func SinkFailed(t *Telemetry, log, sink string, why error) {
+	t.events.sinks.addAll(log, sink, causeOf(why), 1)
+}
+
+// causeOf returns one of a small set of names of an error.
+func causeOf(why error) string {
+	var number syscall.Errno
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(why, &number):
+		if name := unix.ErrnoName(number); name != "" {
+			return name
+		}
+	case errors.As(why, &timeout) && timeout.Timeout():
+		return "Timeout"
+	}
+	return "Other"
+}
+
 // DecisionsLost counts decisions that a sink of the decision log will never have, by reason.
 func DecisionsLost(t *Telemetry, sink, reason string, some int) {
 	t.events.unlogged.addSome(sink, reason, int64(some))
@@ -163,14 +187,16 @@ type Totals struct {
 	Verdicts   []Tally // the decisions of policies
 	Limits     []Tally // what rate limits decided
 	LostEvents []Tally // of the audit log, by sink
-	InFlight   int64   // requests that are served now
+	// LostDecisions are of the decision log, by sink and reason.
+	LostDecisions []Tally
+	InFlight      int64 // requests that are served now
 }
 
 // Totals returns what has been counted since the start.
 func (t *Telemetry) Totals() Totals {
 	e := &t.events
 	return Totals{
-		Verdicts: e.verdicts.tallies(), Limits: e.limits.tallies(), LostEvents: e.lost.tallies(),
+		Verdicts: e.verdicts.tallies(), Limits: e.limits.tallies(), LostEvents: e.lost.tallies(), LostDecisions: e.unlogged.tallies(),
 		InFlight: t.gauges.inFlight.Load(),
 	}
 }
@@ -198,6 +224,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.unfilled, "gateway_error_template_failures", "Refusals that an ErrorTemplate failed to write, so that clients got a Status, by template.", [3]attribute.Key{"template"}},
 		{&e.contract, "gateway_contract_trials", "Requests of operations whose description is only tried, by result: Admitted, Unjudged, or the reason for which they would have been refused.", [3]attribute.Key{"document", "operation", "result"}},
 		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [3]attribute.Key{"sink"}},
+		{&e.sinks, "gateway_log_write_failures", "Writes of the audit log or the decision log that failed, by log, sink and the system's name of the error.", [3]attribute.Key{"log", "sink", "cause"}},
 		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [3]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [3]attribute.Key{"resource", "kind"}},
 		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [3]attribute.Key{"upstream", "outcome"}},

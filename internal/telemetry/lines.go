@@ -10,6 +10,9 @@ import (
 // maxWaiting is how many bytes of the log may wait for a reader that is slow.
 const maxWaiting = 1 << 20
 
+// maxTold is how many bytes more may wait while the log says how many lines were dropped.
+const maxTold = 4 << 10
+
 // Lines is a writer of whole lines whose callers never wait: one goroutine writes them on. If too
 // many wait, new ones are dropped and counted. It is safe for concurrent use.
 type Lines struct {
@@ -20,6 +23,7 @@ type Lines struct {
 	waiting []byte
 	dropped uint64 // lines
 	untold  uint64 // dropped lines that the log does not mention yet
+	telling bool   // whether the log is just saying so, for which there is room of its own
 	closed  bool
 	isOver  chan struct{}
 	wake    chan struct{}
@@ -37,12 +41,19 @@ func NewLines(w io.Writer, tell func(dropped uint64)) *Lines {
 func (l *Lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(l.waiting)+len(line) > maxWaiting {
+	room := maxWaiting
+	if l.telling {
+		room += maxTold
+	}
+	if l.closed && !l.telling || len(l.waiting)+len(line) > room {
 		l.dropped++
 		l.untold++
 		return len(line), nil
 	}
 	l.waiting = append(l.waiting, line...)
+	if l.closed {
+		return len(line), nil // it is written with the last ones
+	}
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -79,23 +90,29 @@ func (l *Lines) run() {
 	for range l.wake {
 		batch = l.writeWaiting(batch)
 	}
-	_, _ = l.to.Write(l.waiting) // nothing is added once the log is closed
+	batch = l.writeWaiting(batch)
+	l.writeWaiting(batch)        // that lines were dropped until now
+	_, _ = l.to.Write(l.waiting) // and meanwhile; nothing is added any more
 }
 
-// writeWaiting writes the lines that wait now, and returns the memory for the next ones.
+// writeWaiting writes the lines that wait now, and then has the log say how many were dropped until there was room
+// again. It returns the memory for the next lines.
 func (l *Lines) writeWaiting(batch []byte) []byte {
-	l.mu.Lock()
-	untold := l.untold
-	l.untold = 0
-	l.mu.Unlock()
-	if untold > 0 {
-		l.tell(untold)
-	}
 	l.mu.Lock()
 	batch, l.waiting = l.waiting, batch[:0]
 	l.mu.Unlock()
 	if len(batch) > 0 {
 		_, _ = l.to.Write(batch)
+	}
+	l.mu.Lock()
+	untold := l.untold
+	l.untold, l.telling = 0, untold > 0
+	l.mu.Unlock()
+	if untold > 0 {
+		l.tell(untold)
+		l.mu.Lock()
+		l.telling = false
+		l.mu.Unlock()
 	}
 	return batch
 }

@@ -178,3 +178,41 @@ func BenchmarkAccessLog(b *testing.B) {
 		})
 	}
 }
+
+// TestLinesTellOfAll: after a burst the log says how many lines it lacks, however full it was.
+func TestLinesTellOfAll(t *testing.T) {
+	slow := &stuck{reading: make(chan struct{}, 1), free: make(chan struct{})}
+	log, err := OpenLog(slow, LogOptions{Format: "JSON"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Messages.Info("first")
+	<-slow.reading
+	for range 20000 {
+		log.Messages.Info("a line of a burst, which is longer than others are: " + strings.Repeat("x", 60))
+	}
+	dropped := log.Dropped()
+	close(slow.free)
+	if err := log.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	var told uint64
+	written := 0
+	for line := range strings.Lines(slow.String()) {
+		var one struct {
+			Level string
+			Msg   string
+			Lines uint64
+		}
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if written++; strings.Contains(one.Msg, "dropped") || one.Lines > 0 {
+			told += one.Lines
+			written--
+		}
+	}
+	if dropped < 10000 || told != dropped || uint64(written)+dropped != 20001 {
+		t.Errorf("%d lines were dropped and %d written, and %d are told of", dropped, written, told)
+	}
+}

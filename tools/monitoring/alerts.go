@@ -121,6 +121,11 @@ var alerts = []alert{{
 	expr:    `sum by (job, sink) (increase(gateway_audit_lost_events_total[10m])) > 0`,
 	summary: "The audit log has gaps",
 	detail:  "{{ $labels.job }} has lost events of the audit log that were for its {{ $labels.sink }}.",
+}, {
+	name: "GatewayLogNotWritten", severity: "warning", during: "1m",
+	expr:    `sum by (job, log, sink, cause) (increase(gateway_log_write_failures_total[5m])) > 0`,
+	summary: "The audit log or the decision log cannot be written",
+	detail:  "{{ $labels.job }} cannot write its {{ $labels.log }} to its {{ $labels.sink }}: {{ $labels.cause }}.",
 }}
 
 // prometheusRule is the object of Prometheus' operator.

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/audit"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+)
+
+// A sinkReport says what becomes of the events of the audit log, or of the decision log.
+type sinkReport struct {
+	name    string // as messages have it: 'audit log'
+	metric  string // as metrics have it
+	metrics *telemetry.Telemetry
+	log     *slog.Logger
+	lost    *telemetry.Sums
+	often   telemetry.Sampler
+}
+
+func newSinkReport(name, metric string, metrics *telemetry.Telemetry, log *slog.Logger) *sinkReport {
+	return &sinkReport{
+		name: name, metric: metric, metrics: metrics, log: log,
+		lost: telemetry.NewSums(func(sink string, events int, why any) {
+			log.Error("events of the "+name+" are lost", "sink", sink, "cause", why, "events", events)
+		}),
+	}
+}
+
+// failed notes a write that failed, and says so now and then.
+func (r *sinkReport) failed(sink string, why error) {
+	telemetry.SinkFailed(r.metrics, r.metric, sink, why)
+	if times, tell := r.often.Allow(sink, time.Now()); tell {
+		r.log.Error("the "+r.name+" cannot be written", "sink", sink, "cause", why, "times", times)
+	}
+}
+
+// auditHealth is the check of the audit log: it fails if requests are refused because a sink does not work.
+func (n *node) auditHealth() error {
+	if !n.listening.Load() || n.records.audit == nil {
+		return nil
+	}
+	return healthOf(n.records.audit.Log.States(), n.records.audit.Log.Refuses())
+}
+
+// decisionsHealth is the check of the decision log, without which requests are served.
+func (n *node) decisionsHealth() error {
+	if !n.listening.Load() || n.records.decisions == nil {
+		return nil
+	}
+	return healthOf(n.records.decisions.States(), false)
+}
+
+// healthOf returns what is wrong with sinks.
+func healthOf(states []audit.State, isRefused bool) error {
+	var all []error
+	for _, s := range states {
+		if s.Failure != nil {
+			all = append(all, fmt.Errorf("%s: %w", s.Sink, s.Failure))
+		}
+	}
+	err := errors.Join(all...)
+	if err == nil || isRefused {
+		return err
+	}
+	return admin.Warning{Err: err}
+}
+
+// reopenLogs has the files of the audit log and the decision log opened again.
+func (n *node) reopenLogs() {
+	if n.records.audit != nil {
+		n.records.audit.Log.Reopen()
+	}
+	if n.records.decisions != nil {
+		n.records.decisions.Reopen()
+	}
+}
