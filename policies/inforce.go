@@ -12,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/state"
 )
 
 // inForce finds what can never apply of what the files say. What the files and the configuration prove is an error. What an API
@@ -22,12 +23,25 @@ type inForce struct {
 	routes []Route
 	// isPlain says that every route leads to an ordinary API.
 	isPlain bool
+	// namespaces are the Namespaces of the files; hasNamespaces says that others may be known.
+	namespaces    []*manifest.Object
+	hasNamespaces bool
+	known         map[objectID]*manifest.Object
 	// isMeant reports whether it is meant that an object may never apply.
 	isMeant func(*manifest.Object) bool
 }
 
 func newInForce(l *loader) *inForce {
 	j := &inForce{findings: &l.findings, names: newDescribedNames(l.resources), routes: l.gateway.Routes, isMeant: l.isMeant}
+	j.known = l.known
+	for id, o := range l.known {
+		if id.group == "" && id.kind == "Namespace" {
+			j.namespaces = append(j.namespaces, o)
+		}
+	}
+	isNamespace := func(group, kind string) bool { return group == "" && kind == "Namespace" }
+	j.hasNamespaces = slices.ContainsFunc(l.resources, func(r loadedResource) bool { return isNamespace(r.Group, r.Names.Kind) }) ||
+		slices.ContainsFunc(l.set.states, func(s *state.Source) bool { return isNamespace(s.Kind.Group, s.Kind.Kind) })
 	j.isPlain = len(j.routes) > 0 && !slices.ContainsFunc(j.routes, func(r Route) bool { return r.Kubernetes })
 	return j
 }
@@ -38,10 +52,37 @@ func (j *inForce) objects(all iter.Seq[*manifest.Object]) {
 		if j.isMeant(o) {
 			continue
 		}
-		for _, b := range matchBlocks(o) {
-			j.block(o, b)
+		var m matched
+		blocks := matchBlocks(o)
+		for _, b := range blocks {
+			one := j.block(o, b)
+			m.all, m.isOpen = append(m.all, one.all...), m.isOpen || one.isOpen
+		}
+		j.selections(o, &m)
+		switch group, _ := o.GroupVersion(); {
+		case group == admissionRegistrationGroup && strings.HasSuffix(o.Kind, "Binding"):
+			j.apartFrom(o, "spec.matchResources", j.policies(strings.TrimSuffix(o.Kind, "Binding"), textAt(o, "spec.policyName")))
+		case group == ownGroup && o.Kind == "PolicyException":
+			refs, _ := o.At("spec.policies")
+			var excepted []*manifest.Object
+			for ref := refs.First(); ref.Valid(); ref = ref.Next() {
+				excepted = append(excepted, j.policies(memberOf(ref, "kind").Str(), textsIn(memberOf(ref, "names"))...)...)
+			}
+			j.apartFrom(o, "spec.matchConstraints", excepted)
 		}
 	}
+}
+
+// policies returns the policies of a kind that have one of some names.
+func (j *inForce) policies(kind string, names ...string) (all []*manifest.Object) {
+	for _, name := range names {
+		for _, group := range [...]string{admissionRegistrationGroup, ownGroup} {
+			if p := j.known[objectID{group: group, kind: kind, name: name}]; p != nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
 }
 
 // never records that something can never apply.

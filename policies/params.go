@@ -182,6 +182,9 @@ type paramUse struct {
 // checkParams warns of parameters that nothing in the files provides.
 func (l *loader) checkParams(set *Set) {
 	for _, b := range l.paramUses {
+		if b.kind == nil && b.ref != nil && !l.isMeant(b.from) {
+			l.At(b.from, Error, "spec.paramRef", "must not be set: the policy has no `paramKind`, so that it reads no parameters")
+		}
 		kind, ok := params.Kind(b.kind)
 		if !ok || b.ref == nil {
 			continue

@@ -85,6 +85,12 @@ func (l *loader) checkNames() {
 	l.plain.warnOfConstraints(&l.findings, maps.Values(l.known), l.paramUses)
 	j := newInForce(l)
 	j.objects(maps.Values(l.known))
+	for i := range l.resources {
+		if r := &l.resources[i]; !l.isMeant(r.at.from) {
+			j.fieldsOf(r.at.from, r)
+		}
+	}
+	l.foreign()
 	l.set.remarks.reached = j.names.reached(maps.Values(l.known), l.plain)
 	l.unreached()
 }

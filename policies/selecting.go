@@ -1,0 +1,297 @@
+package policies
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/match"
+	celreach "github.com/admission-gateway/gateway/internal/cel/reach"
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// selections finds selectors, namespaces and conditions that no object of what an object matches can meet.
+func (j *inForce) selections(o *manifest.Object, m *matched) {
+	for _, path := range [...]string{"spec.matchConstraints", "spec.matchResources"} {
+		block, found := o.At(path)
+		if !found {
+			continue
+		}
+		j.excluded(o, block)
+		j.namespaceSelector(o, memberOf(block, "namespaceSelector"), m)
+		j.objectSelector(o, memberOf(block, "objectSelector"), m)
+	}
+	if !m.isClosed() || slices.ContainsFunc(m.all, func(r *loadedResource) bool { return r.Namespaced || r.isNamespaces() }) {
+		return
+	}
+	none := fmt.Sprintf("no object of %s belongs to a namespace", kindsOf(m.all))
+	if o.Kind == "RateLimitPolicy" {
+		if at, _ := o.At("spec.match.namespaces"); at.Len() > 0 {
+			j.never(o, at.Path(), "matches nothing: %s", none)
+		}
+		if at, _ := o.At("spec.exemptions.namespaces"); at.Len() > 0 {
+			j.never(o, at.Path(), "exempts nothing: %s", none)
+		}
+		if at, _ := o.At("spec.key"); at.Is("Namespace") {
+			j.seldom(o, at.Path(), "counts all requests together: %s", none)
+		}
+	}
+	eachExpression(o.Document().Root(), func(n document.Node) {
+		texts := celreach.Compared(n.Str(), "request.namespace")
+		switch {
+		case len(texts) > 0 && !slices.Contains(texts, ""):
+			j.never(o, n.Path(), "compares `request.namespace` with %s, but it is always '': %s", quoted(texts), none)
+		case len(celreach.Names(n.Str(), "namespaceObject")) > 0:
+			j.never(o, n.Path(), "reads `namespaceObject`, which is always null: %s", none)
+		}
+	})
+}
+
+// isClosed reports whether the block matches described resources alone.
+func (m *matched) isClosed() bool { return !m.isOpen && len(m.all) > 0 }
+
+// isNamespaces reports whether the objects are namespaces themselves.
+func (r *loadedResource) isNamespaces() bool { return r.Group == "" && r.Names.Plural == "namespaces" }
+
+// eachExpression visits the expressions of an object: the texts whose keys say that they are some.
+func eachExpression(n document.Node, visit func(document.Node)) {
+	for m := n.First(); m.Valid(); m = m.Next() {
+		switch {
+		case m.Kind() != document.String:
+			eachExpression(m, visit)
+		case slices.Contains([]string{"expression", "messageExpression", "keyExpression", "cost", "when"}, m.Key()):
+			visit(m)
+		}
+	}
+}
+
+// selectorOf returns the selector that a file says; nil if there is none that selects anything less than all.
+func selectorOf(n document.Node) labels.Selector {
+	var said metav1.LabelSelector
+	if !n.Valid() || json.Unmarshal(n.AppendRaw(nil), &said) != nil {
+		return nil
+	}
+	s, err := metav1.LabelSelectorAsSelector(&said)
+	if err != nil || s.Empty() {
+		return nil
+	}
+	return s
+}
+
+// namespaceSelector finds a selector of namespaces where objects have none, or that selects none of those that there are.
+func (j *inForce) namespaceSelector(o *manifest.Object, at document.Node, m *matched) {
+	s := selectorOf(at)
+	if s == nil {
+		return
+	}
+	isLocal := func(r *loadedResource) bool { return r.Namespaced || r.isNamespaces() }
+	switch {
+	case m.isClosed() && !slices.ContainsFunc(m.all, isLocal):
+		j.never(o, at.Path(), "selects nothing: no object of %s belongs to a namespace", kindsOf(m.all))
+	case !j.isPlain || j.hasNamespaces || match.AsksForNames(s):
+	case len(j.namespaces) == 0:
+		j.never(o, at.Path(), "cannot be decided: no policy file has a Namespace, no StateSource has the kind, and no upstream is an API server that could be asked for it")
+	case !slices.ContainsFunc(j.namespaces, func(n *manifest.Object) bool { return admission.Selects(s, n.Document().Root()) }):
+		j.never(o, at.Path(), "selects none of the Namespaces of the policy files, and no upstream is an API server that has others")
+	}
+}
+
+// objectSelector finds a selector of labels where objects have none.
+func (j *inForce) objectSelector(o *manifest.Object, at document.Node, m *matched) {
+	s := selectorOf(at)
+	if s == nil || !m.isClosed() || slices.ContainsFunc(m.all, (*loadedResource).mayHaveLabels) {
+		return
+	}
+	what := "selects nothing"
+	if s.Matches(labels.Set{}) {
+		what = "selects every object"
+	}
+	j.never(o, at.Path(), "%s: by their schema the objects of %s have no `metadata.labels`", what, kindsOf(m.all))
+}
+
+// mayHaveLabels reports whether objects may have labels, as far as the files say.
+func (r *loadedResource) mayHaveLabels() bool {
+	props := r.compiled.props
+	if r.Envelope == resource.Kubernetes || props == nil || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields {
+		return true
+	}
+	if props.AdditionalProperties != nil && (props.AdditionalProperties.Allows || props.AdditionalProperties.Schema != nil) {
+		return true
+	}
+	_, found := props.Properties["metadata"]
+	return found
+}
+
+// A namedRule is a resource rule of a match block: what it names of groups, versions, operations and resources.
+type namedRule struct {
+	groups, versions, operations, resources, names []string
+	scope                                          string
+}
+
+// rulesIn returns the rules of a list.
+func rulesIn(list document.Node) (all []namedRule) {
+	for n := list.First(); n.Valid(); n = n.Next() {
+		all = append(all, namedRule{
+			textsIn(memberOf(n, "apiGroups")), textsIn(memberOf(n, "apiVersions")), textsIn(memberOf(n, "operations")),
+			textsIn(memberOf(n, "resources")), textsIn(memberOf(n, "resourceNames")), memberOf(n, "scope").Str(),
+		})
+	}
+	return all
+}
+
+// excluded finds rules that are all excluded again.
+func (j *inForce) excluded(o *manifest.Object, block document.Node) {
+	list := memberOf(block, "excludeResourceRules")
+	excluding := rulesIn(list)
+	if len(excluding) == 0 {
+		return
+	}
+	rules := rulesIn(memberOf(block, "resourceRules"))
+	if len(rules) == 0 {
+		every := []string{anyName}
+		rules = []namedRule{{every, every, every, []string{"*/*"}, nil, ""}}
+	}
+	for i := range rules {
+		for _, one := range rules[i].apart() {
+			if !slices.ContainsFunc(excluding, func(e namedRule) bool { return e.includes(&one) }) {
+				return
+			}
+		}
+	}
+	j.At(o, Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
+}
+
+// apart returns a rule for each group, operation and resource.
+func (r *namedRule) apart() (all []namedRule) {
+	for _, group := range r.groups {
+		for _, operation := range r.operations {
+			for _, name := range r.resources {
+				one := *r
+				one.groups, one.operations, one.resources = []string{group}, []string{operation}, []string{name}
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
+// includes reports whether all that another rule, which names one group, operation and resource, matches is matched.
+func (r *namedRule) includes(one *namedRule) bool {
+	all := func(names, of []string) bool {
+		return slices.Contains(names, anyName) || !slices.ContainsFunc(of, func(name string) bool { return !slices.Contains(names, name) })
+	}
+	isNamed := slices.ContainsFunc(r.resources, func(name string) bool { return includesName(name, one.resources[0]) })
+	return len(r.names) == 0 && (r.scope == "" || r.scope == anyName || r.scope == one.scope) &&
+		isNamed && all(r.groups, one.groups) && all(r.versions, one.versions) && all(r.operations, one.operations)
+}
+
+// includesName reports whether a name of a rule, such as 'pods' or '*/status', means all that another one means.
+func includesName(name, other string) bool {
+	resource, subresource, _ := strings.Cut(name, "/")
+	otherResource, otherSubresource, _ := strings.Cut(other, "/")
+	return (resource == anyName || resource == otherResource) && (subresource == anyName || subresource == otherSubresource)
+}
+
+// disjoint reports whether no request can match a rule of both lists. Resources that API servers serve in two groups are not
+// told apart.
+func disjoint(a, b []namedRule) bool {
+	for i := range a {
+		if slices.ContainsFunc(b, func(other namedRule) bool { return a[i].meets(&other) }) {
+			return false
+		}
+	}
+	return len(a) > 0 && len(b) > 0
+}
+
+// meets reports whether a request may match two rules.
+func (r *namedRule) meets(other *namedRule) bool {
+	common := func(a, b []string) bool {
+		return slices.Contains(a, anyName) || slices.Contains(b, anyName) || slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
+	}
+	areNamed := slices.ContainsFunc(r.resources, func(name string) bool {
+		return slices.ContainsFunc(other.resources, func(of string) bool { return includesName(name, of) || includesName(of, name) || crosses(name, of) })
+	})
+	return areNamed && (common(r.groups, other.groups) || r.isCohabitant() && other.isCohabitant()) && common(r.operations, other.operations)
+}
+
+// crosses reports whether 'pods/*' and '*/status' have something in common.
+func crosses(a, b string) bool {
+	resource, subresource, _ := strings.Cut(a, "/")
+	otherResource, otherSubresource, _ := strings.Cut(b, "/")
+	return (resource == anyName || otherResource == anyName || resource == otherResource) &&
+		(subresource == anyName || otherSubresource == anyName || subresource == otherSubresource)
+}
+
+// isCohabitant reports whether a resource of the rule may be served in another group too.
+func (r *namedRule) isCohabitant() bool {
+	return slices.ContainsFunc(r.groups, func(group string) bool {
+		return slices.ContainsFunc(r.resources, func(name string) bool {
+			name, _, _ = strings.Cut(name, "/")
+			_, is := admission.Cohabitant(group, name)
+			return is
+		})
+	})
+}
+
+// apartFrom finds a binding, or an exception, that has no request in common with its policy.
+func (j *inForce) apartFrom(o *manifest.Object, path string, policies []*manifest.Object) {
+	list, _ := o.At(path + ".resourceRules")
+	rules := rulesIn(list)
+	if len(rules) == 0 || len(policies) == 0 {
+		return
+	}
+	for _, p := range policies {
+		of, _ := p.At("spec.matchConstraints.resourceRules")
+		if !disjoint(rules, rulesIn(of)) {
+			return
+		}
+	}
+	j.At(o, Error, list.Path(), "must have something in common with what the %s '%s' matches, so that it applies to some request", policies[0].Kind, policies[0].Name)
+}
+
+// fieldsOf finds fields of an APIResource that name no property of its schema.
+func (j *inForce) fieldsOf(o *manifest.Object, r *loadedResource) {
+	props := r.compiled.props
+	if o.Kind != "APIResource" || r.Operation != nil || props == nil || props.Type != "object" {
+		return
+	}
+	fields, _ := o.At("spec.fields")
+	for n := fields.First(); n.Valid(); n = n.Next() {
+		if n.Key() == "items" || n.Str() == "" {
+			continue // of lists, which have no schema here
+		}
+		if name, known := lostProperty(props, segmentsOfField(n.Str())); name != "" {
+			j.At(o, Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
+		}
+	}
+}
+
+// segmentsOfField returns the names of a path like '.meta.version'.
+func segmentsOfField(path string) []string {
+	return strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
+}
+
+// lostProperty returns the first name of a path that a schema has no property for, and those that it has; "" if it may have all.
+func lostProperty(props *apiextensionsv1.JSONSchemaProps, path []string) (name string, known []string) {
+	for _, name := range path {
+		isOpen := props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields || props.AdditionalProperties != nil || props.XEmbeddedResource
+		next, found := props.Properties[name]
+		switch {
+		case !found && (isOpen || len(props.Properties) == 0):
+			return "", nil
+		case !found:
+			return name, slices.Sorted(maps.Keys(props.Properties))
+		}
+		props = &next
+	}
+	return "", nil
+}
