@@ -98,6 +98,62 @@ func compareLines(t *testing.T, got, want string) {
 	}
 }
 
+// TestServersOfOperations: an operation with servers of its own is at their paths, and nowhere else.
+func TestServersOfOperations(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Files, version: v1}
+servers: [{url: https://api.example.com/v1}]
+paths:
+  /files:
+    get:
+      parameters: [{name: limit, in: query, schema: {type: integer}}]
+      responses: {'200': {description: ok}}
+    post:
+      servers: [{url: https://upload.example.com/upload/v1}]
+      requestBody: {content: {application/json: {schema: {type: object, required: [name]}}}}
+      responses: {'201': {description: ok}}
+  /files/{id}:
+    put:
+      requestBody: {content: {application/json: {schema: {type: object, required: [name]}}}}
+      responses: {'200': {description: ok}}
+    delete:
+      servers: [{url: /v1}]
+      responses: {'204': {description: ok}}
+  /login:
+    get:
+      servers: [{url: https://account.example.com/oauth}]
+      parameters: [{name: kind, in: query, required: true, schema: {type: string}}]
+      responses: {'200': {description: ok}}
+`
+	s := &shelf{object: `{}`}
+	compareLines(t, s.play(t, document, `
+		GET /v1/files?limit=a
+		POST /upload/v1/files application/json {}
+		GET /upload/v1/files?limit=a
+		PUT /v1/files/1 application/json {}
+		DELETE /v1/files/1
+		GET /oauth/login
+		GET /v1/login
+	`), `
+		GET /v1/files?limit=a
+		  422 File is invalid: query.limit: Invalid value: "a": must be an integer
+		POST /upload/v1/files application/json {}
+		  422 the request is invalid: name: Required value
+		GET /upload/v1/files?limit=a
+		  200 {}
+		PUT /v1/files/1 application/json {}
+		  422 File "1" is invalid: name: Required value
+		DELETE /v1/files/1
+		  200 {}
+		  backend: DELETE /v1/files/1
+		GET /oauth/login
+		  422 the request is invalid: query.kind: Required value
+		GET /v1/login
+		  200 {}
+	`)
+}
+
 // TestTwins: requests that two operations match are held to what both declare alike.
 func TestTwins(t *testing.T) {
 	const document = `

@@ -39,10 +39,11 @@ func TestWrongTallies(t *testing.T) {
 		tally
 		want string
 	}{
-		"all is well":       {tally{requests: 1100, undecided: 100, missed: 10}, ""},
+		"all is well":       {tally{requests: 1100, undecided: 100, missed: 10, named: 10}, ""},
 		"refused by a rule": {tally{requests: 10, ruled: map[string]int{byDiscriminator: 3}}, ""},
 		"refused by none":   {tally{requests: 1000, refused: 1}, "right requests are refused by no rule"},
-		"too many missed":   {tally{requests: 1100, undecided: 101, missed: 10}, "more than a hundredth of the requests passes and is wrong"},
+		"named nowhere":     {tally{requests: 1000, missed: 2, named: 1}, "wrong requests pass where check says nothing"},
+		"too many missed":   {tally{requests: 1100, undecided: 101, missed: 10, named: 10}, "more than a hundredth of the requests passes and is wrong"},
 	} {
 		if got := test.wrong(); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -80,7 +81,7 @@ func TestRules(t *testing.T) {
 		{"patch /orders/{id}", "application/json", `{"size":10}`, byResult},
 		{"patch /orders/{id}", "application/json", `{"name":null}`, ""},
 		{"patch /orders/{id}", "application/merge-patch+json", `{"name":null}`, byResult},
-		{"put /orders/{id}", "application/json", `{"size":8}`, ""},
+		{"put /orders/{id}", "application/json", `{"size":8,"name":"a"}`, ""},
 		{"put /orders/{id}", "application/json", `null`, ""},
 		{"post /orders", "application/json", `{"size":1}`, ""},
 		{"patch /notes/{id}", "application/json", `{"kind":"a"}`, ""},

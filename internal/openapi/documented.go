@@ -40,8 +40,9 @@ func takesAnything(bodies []Body) bool {
 
 // documented returns the operations that are no verbs of the resources.
 func (d *Document) documented(paths []*pathItem) (all []*Documented) {
-	known := map[string]*pathItem{}
+	known, isPart := map[string]*pathItem{}, map[uint32]bool{}
 	for _, p := range paths {
+		isPart[p.node.Index()] = isPart[p.node.Index()] || p.part != noPart
 		for _, method := range methods {
 			if p.has(method) && p.part.has(method) {
 				known[strings.ToUpper(method)+" "+p.address()] = p
@@ -50,7 +51,9 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 	}
 	for _, p := range paths {
 		settings := d.settings(p)
-		d.checkSettings(p)
+		if !isPart[p.node.Index()] {
+			d.checkSettings(p)
+		}
 		for _, method := range methods {
 			operation := p.operation(method)
 			if _, isAction := operation.Get(OperationExtension); !operation.Valid() || p.part.has(method) || isAction {
@@ -102,10 +105,7 @@ func (d *Document) documentedOf(p *pathItem, method string, operation document.N
 
 // checkSettings names what the extension says at a path that is no part of a resource, and that has no meaning there.
 func (d *Document) checkSettings(p *pathItem) {
-	own, found := p.item.Get(Extension)
-	if !found || p.part != noPart {
-		return
-	}
+	own, _ := p.item.Get(Extension)
 	members(own, func(m document.Node) {
 		switch key := m.Key(); key {
 		case "hosts", "upstream", "route", "ignore", "rollout", AnswersKey:

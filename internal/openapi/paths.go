@@ -19,13 +19,14 @@ type pathItem struct {
 	trailing   bool     // a slash at the end
 	part       partOf   // of a resource
 	patchTypes []string // of its PATCH, besides the usual ones
+	only       []string // the methods of which this is the path; nil: all. Some operations have servers of their own
 }
 
 // methods are the operations that a path can have, in the order of the specification.
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 
 func (p *pathItem) operation(method string) document.Node {
-	if p == nil {
+	if p == nil || p.only != nil && !slices.Contains(p.only, method) {
 		return document.Node{}
 	}
 	n, _ := p.item.Get(method)
@@ -114,14 +115,41 @@ func (d *Document) paths() []*pathItem {
 		if path != "/" {
 			p.segments = strings.Split(trimmed[1:], "/")
 		}
-		for _, method := range methods {
-			servers, _ := p.operation(method).Get("servers")
-			if servers.Valid() {
-				d.report.warn(servers, "does not count: the servers of the path do")
-			}
-		}
-		all = append(all, p)
+		all = append(all, d.byServers(p)...)
 	})
+	return all
+}
+
+// byServers returns the path once for each of the servers that its operations have, the path's own first.
+func (d *Document) byServers(p *pathItem) []*pathItem {
+	all := []*pathItem{p}
+	var own []string
+	for _, method := range methods {
+		operation := p.operation(method)
+		bases := p.bases
+		if servers, _ := operation.Get("servers"); servers.Len() > 0 {
+			bases = d.bases(operation)
+		}
+		i := slices.IndexFunc(all, func(one *pathItem) bool { return slices.Equal(one.bases, bases) })
+		switch {
+		case !operation.Valid():
+		case i == 0:
+			own = append(own, method)
+		case i < 0:
+			one := *p
+			one.bases, one.only = bases, []string{method}
+			all = append(all, &one)
+		default:
+			all[i].only = append(all[i].only, method)
+		}
+	}
+	switch {
+	case len(all) == 1:
+		return all
+	case len(own) == 0:
+		return all[1:]
+	}
+	p.only = own
 	return all
 }
 

@@ -73,7 +73,11 @@ func (d *Document) ordinary(paths []*pathItem) []*Resource {
 			continue // what stands before the last variable is the path of an object, which is no collection
 		}
 		known[collection], known[p.shape()] = true, true
-		all = append(all, d.resource(byShape[collection], p, p.segments[:last]))
+		above := byShape[collection]
+		if above != nil && !slices.Equal(above.bases, p.bases) {
+			above = nil // the collection is at other servers
+		}
+		all = append(all, d.resource(above, p, p.segments[:last]))
 	}
 	for _, p := range paths {
 		last := len(p.segments) - 1
