@@ -47,6 +47,8 @@ type Verdict string
 const (
 	Allowed Verdict = "Allow"
 	Denied  Verdict = "Deny"
+	// Errored is the verdict of a policy that failed, and for which the request is refused.
+	Errored Verdict = "Error"
 	// Passed is the verdict of a policy that failed, and is ignored then.
 	Passed Verdict = "Ignore"
 	// Noted is the verdict of a policy whose failures are only audited.
@@ -107,7 +109,7 @@ func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise V
 	verdict, binding := otherwise, ""
 	switch {
 	case len(r.denials) > before.denials:
-		verdict, binding = Denied, r.denials[before.denials].Binding
+		verdict, binding = refusal(r.denials[before.denials:])
 	case len(r.trials.excepted) > before.excepted:
 		verdict, binding = NotAsked, ""
 	case len(r.trials.failures) > before.tried:
@@ -123,6 +125,16 @@ func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise V
 	if r.Observer != nil {
 		r.Observer.Decided(policy, binding, verdict, spentOf(a)-before.spent)
 	}
+}
+
+// refusal returns the verdict of denials: a policy that decided nothing failed.
+func refusal(denials []status.Denial) (v Verdict, binding string) {
+	for i := range denials {
+		if !denials[i].Failed {
+			return Denied, denials[i].Binding
+		}
+	}
+	return Errored, denials[0].Binding
 }
 
 // Deny adds a reason for refusing the request.

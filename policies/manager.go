@@ -223,6 +223,11 @@ func (m *Manager) refresh(force bool) []Finding {
 		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),
 			Message: "must hold policy files; to run without any the gateway must be started anew"})
 	}
+	if set != nil {
+		if lost := set.lostSince(m.Current()); len(lost) > 0 {
+			set, found = nil, append(found, lost...)
+		}
+	}
 	if set == nil {
 		m.refuse(found)
 		return found

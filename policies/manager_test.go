@@ -377,3 +377,67 @@ func TestLastGoodAges(t *testing.T) {
 		t.Error("files with errors are kept, or make older ones younger")
 	}
 }
+
+// TestLostDefinition: a reload that takes away a definition whose resource a policy names is refused, unless it is meant or the
+// policy goes too.
+func TestLostDefinition(t *testing.T) {
+	const policy = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: sizes}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: GROUPS, apiVersions: ["*"], operations: [CREATE], resources: RESOURCES}]}
+  validations: [{expression: "object.spec.size < 5"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: sizes}
+spec: {policyName: sizes, validationActions: [Deny]}
+`
+	const needs = "policy.yaml:5: spec.matchConstraints.resourceRules[0].resources[0]: needs the definition of WHAT, which the policy files had until now: " +
+		"put it back, take away the rule too, or say with the annotation 'admission-gateway.io/unused: Allow' of the object that it is meant\n"
+	meant := strings.Replace(policy, "{name: sizes}\nspec:\n  match", "{name: sizes, annotations: {admission-gateway.io/unused: Allow}}\nspec:\n  match", 1)
+	for name, c := range map[string]struct{ policy, groups, resources, want string }{
+		"by name":              {policy, "[example.com]", "[widgets]", "'widgets' of the group 'example.com'"},
+		"by group":             {policy, "[example.com]", `["*"]`, "a resource of the group 'example.com'"},
+		"in any group":         {policy, `["*"]`, "[widgets]", "'widgets'"},
+		"a subresource":        {policy, "[example.com]", "[widgets/status]", "'widgets' of the group 'example.com'"},
+		"everything":           {policy, `["*"]`, `["*"]`, ""},
+		"what is still there":  {policy, "[apps]", "[deployments]", ""},
+		"it is meant":          {meant, "[example.com]", "[widgets]", ""},
+		"the policy goes, too": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "[example.com]", "[widgets]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fill := strings.NewReplacer("GROUPS", c.groups, "RESOURCES", c.resources)
+			dir := testutil.WriteFiles(t, map[string]string{"widgets.yaml": widgets, "policy.yaml": fill.Replace(policy)})
+			m, found := NewManager([]string{dir}, Options{Quiet: time.Millisecond})
+			if m == nil {
+				t.Fatal(found)
+			}
+			before := m.Current()
+			testutil.WriteFile(t, filepath.Join(dir, "policy.yaml"), fill.Replace(c.policy))
+			if err := os.Remove(filepath.Join(dir, "widgets.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			found = m.Reload()
+			if c.want == "" {
+				if finding.HasErrors(found) || m.Current() == before {
+					t.Errorf("got %v", found)
+				}
+				return
+			}
+			var errs []Finding
+			for _, f := range found {
+				if f.Severity == Error {
+					errs = append(errs, f)
+				}
+			}
+			want := strings.Replace(needs, "WHAT", c.want, 1)
+			if got := text(dir, errs); got != want || m.Current() != before {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			if again := m.Reload(); !finding.HasErrors(again) || m.Current() != before {
+				t.Errorf("the second time got %v", again)
+			}
+		})
+	}
+}

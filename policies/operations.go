@@ -72,11 +72,11 @@ func (f *InForce) Holds() string {
 }
 
 // InForce returns the operations that the files describe, by path and method. A resource at the paths of an API server has
-// one row.
-func (s *Set) InForce() (all []InForce) {
+// one row. locksAlone says that there are several gateways, and each locks objects for its own writes alone.
+func (s *Set) InForce(locksAlone bool) (all []InForce) {
 	for _, r := range s.registry.Resources() {
 		for _, path := range r.Paths {
-			all = append(all, s.ofResource(r, path)...)
+			all = append(all, s.ofResource(r, path, locksAlone)...)
 		}
 		if len(r.Paths) == 0 {
 			all = append(all, InForce{Method: "*", Path: kubernetesPathOf(r), Scope: r.Scope, Resource: r.GroupResource().String(), RefusesOthers: true})
@@ -104,7 +104,7 @@ func kubernetesPathOf(r *resource.Resource) string {
 }
 
 // ofResource returns the operations of a resource at one of its paths.
-func (s *Set) ofResource(r *resource.Resource, path string) (all []InForce) {
+func (s *Set) ofResource(r *resource.Resource, path string, locksAlone bool) (all []InForce) {
 	name := r.GroupResource().String()
 	if o := r.Operation; o != nil && o.Subresource != "" {
 		name += "/" + o.Subresource
@@ -128,11 +128,25 @@ func (s *Set) ofResource(r *resource.Resource, path string) (all []InForce) {
 			one.HasDefaults = one.HasDefaults || method.Verb != resource.VerbPatch && of.Root().HasDefaults()
 		}
 		if r.Operation == nil && method.Verb.OfObject() {
-			one.Preconditions = r.Backend.Preconditions.String()
+			one.Preconditions = preconditionsOf(&r.Backend, locksAlone)
 		}
 		all = append(all, one)
 	}
 	return all
+}
+
+// preconditionsOf says who compares preconditions, and of Auto also why.
+func preconditionsOf(b *resource.Backend, locksAlone bool) string {
+	said := b.Preconditions.String()
+	switch {
+	case b.Preconditions != resource.AutoPreconditions:
+		return said
+	case b.Versions == resource.NativeVersions:
+		return said + ": the backend, which has versions of its own"
+	case locksAlone:
+		return said + ": the backend, because each gateway locks for itself alone"
+	}
+	return said + ": the gateway, unless the backend is proved to compare them"
 }
 
 // note takes what a document says of the requests.

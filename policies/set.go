@@ -42,6 +42,8 @@ type Set struct {
 	upstreams []upstreamUse
 	scopes    []scopeUse
 	served    []servedResource // that have paths of their own
+	named     []namedResource  // that match blocks name
+	defined   definitions
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
 	audit     auditPolicies

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -85,6 +86,7 @@ func (l *loader) checkNames() {
 	l.plain.warnOfConstraints(&l.findings, maps.Values(l.known), l.paramUses)
 	j := newInForce(l)
 	j.objects(maps.Values(l.known))
+	l.set.named, l.set.defined = j.namedResources(slices.Collect(maps.Values(l.known))), j.names.definitions()
 	for i := range l.resources {
 		if r := &l.resources[i]; !l.isMeant(r.at.from) {
 			j.fieldsOf(r.at.from, r)

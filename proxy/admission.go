@@ -310,9 +310,7 @@ func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 		return p.forbid(p.refusal)
 	}
 	if err != nil {
-		for _, d := range a.report.Denials() {
-			a.gateway.metrics.AdmissionDenied(d.Policy)
-		}
+		a.countDenials()
 		if late := a.undecided(); late != nil {
 			return late
 		}

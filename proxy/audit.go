@@ -64,9 +64,7 @@ func (a *admitter) audit() {
 		}
 		a.gateway.metrics.PolicyRelaxed(f.Policy)
 	}
-	for _, d := range a.report.Denials() {
-		a.gateway.metrics.AdmissionDenied(d.Policy)
-	}
+	a.countDenials()
 	for _, f := range a.report.AuditedFailures() {
 		a.gateway.metrics.AdmissionAudited(f.Policy)
 	}
@@ -182,6 +180,20 @@ func recordEvents(h *handler, code int) {
 	}
 }
 
+// countDenials counts the denials of policies, and apart from them the failures for which a request is refused.
+func (a *admitter) countDenials() {
+	for _, d := range a.report.Denials() {
+		if !d.Failed {
+			a.gateway.metrics.AdmissionDenied(d.Policy)
+			continue
+		}
+		a.gateway.metrics.PolicyErred(d.Policy)
+		if times, tell := a.gateway.often.erred.Allow(d.Policy, time.Now()); tell {
+			a.gateway.log.Error("a policy failed, and the request is refused", "policy", d.Policy, "binding", d.Binding, "cause", a.shown(d.Cause.Message), "times", times)
+		}
+	}
+}
+
 // undecided is the answer to a request whose time was over before its policies could decide; nil for any other.
 func (a *admitter) undecided() error {
 	if by := a.request.Deadline(); by.IsZero() || time.Now().Before(by) {
@@ -288,13 +300,20 @@ func (s *recordedStream) ReadReady(p []byte) (int, error) {
 func annotationsOf(r *admission.Report) []audit.Annotation {
 	var all []audit.Annotation
 	var by []string
+	var failed []string
 	for _, d := range r.Denials() {
-		if !slices.Contains(by, d.Policy) {
+		if d.Failed && !slices.Contains(failed, d.Policy) {
+			failed = append(failed, d.Policy)
+		}
+		if !d.Failed && !slices.Contains(by, d.Policy) {
 			by = append(by, d.Policy)
 		}
 	}
 	if len(by) > 0 {
 		all = append(all, audit.Annotation{Key: audit.DeniedBy, Value: strings.Join(by, ",")})
+	}
+	if len(failed) > 0 {
+		all = append(all, audit.Annotation{Key: audit.FailedIn, Value: strings.Join(failed, ",")})
 	}
 	for _, n := range r.Annotations() {
 		all = append(all, audit.Annotation{Key: n.Key, Value: n.Value})

@@ -151,8 +151,11 @@ func checkCell(t *testing.T, g *Gateway, address string, c *cell, backend *matri
 	if got := backend.written.Load(); got != want.written {
 		t.Errorf("%d writes arrived, want %d", got, want.written)
 	}
-	if got := counted(t, g, "gateway_admission_denials"); got != want.denied {
-		t.Errorf("%d denials are counted, want %d", got, want.denied)
+	if got := counted(t, g, "gateway_admission_errors"); got != want.denied {
+		t.Errorf("%d errors are counted, want %d", got, want.denied)
+	}
+	if got := counted(t, g, "gateway_admission_denials"); got != 0 {
+		t.Errorf("%d denials are counted of a policy that fails", got)
 	}
 	if got := counted(t, g, "gateway_admission_ignored_failures"); (got > 0) != (want.ignored > 0) {
 		t.Errorf("%d ignored failures are counted, want %d", got, want.ignored)

@@ -152,6 +152,7 @@ type observers struct {
 type samplers struct {
 	refusals telemetry.Sampler // of credentials that were refused
 	ignored  telemetry.Sampler // of policies that failed and may
+	erred    telemetry.Sampler // of policies that failed, so that requests were refused
 	relaxed  telemetry.Sampler // of policies whose errors count as undefined values
 	failures telemetry.Sampler // of requests to backends
 }

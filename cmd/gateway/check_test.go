@@ -69,13 +69,18 @@ GET     /                                                  -                   s
 *       /apis/example.com/v1/namespaces/{namespace}/gizmos  gizmos.example.com  shop to shop  no other writes
 GET     /items                                             items               shop to shop  2 parameters; no other writes
 POST    /items                                             items               shop to shop  bodies application/json, text/csv; a schema; defaults; no other writes
-GET     /items/{id}                                        items               shop to shop  preconditions Auto; no other writes
+GET     /items/{id}                                        items               shop to shop  preconditions Auto: the gateway, unless the backend is proved to compare them; no other writes
 POST    /items/{id}/buy                                    -                   shop to shop  credentials X-Key or Bearer+X-Key
 `
 	got := run("check", "--list", "--config", config, source)
 	_, list, _ := strings.Cut(got.stdout, "METHOD")
 	if list = "METHOD" + list; got.code != 0 || spaces.ReplaceAllString(list, " ") != spaces.ReplaceAllString(want, " ") {
 		t.Errorf("got %+v, want\n%s", got, want)
+	}
+	several := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nreplicas: 2\n"+
+		"upstreams:\n- {name: shop, dialect: Plain, endpoints: ['http://127.0.0.1:9000']}\nroutes:\n- {name: shop, pathPrefix: /, upstream: shop}\n")
+	if got := run("check", "--list", "--config", several, source); !strings.Contains(got.stdout, "preconditions Auto: the backend, because each gateway locks for itself alone") {
+		t.Errorf("of several gateways: got %+v", got)
 	}
 }
 

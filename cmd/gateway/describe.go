@@ -129,10 +129,10 @@ func (n *node) describeOperations(s *admin.Status) {
 	if m == nil {
 		return
 	}
-	routes := asked(n.config).Routes
-	for _, one := range m.Current().InForce() {
+	gateway := asked(n.config)
+	for _, one := range m.Current().InForce(gateway.LocalLocks) {
 		s.Operations = append(s.Operations, admin.Operation{
-			Method: one.Method, Path: one.Path, Resource: one.Resource, Routes: append([]string{}, one.Routes(routes)...), Holds: one.Holds(),
+			Method: one.Method, Path: one.Path, Resource: one.Resource, Routes: append([]string{}, one.Routes(gateway.Routes)...), Holds: one.Holds(),
 		})
 	}
 }

@@ -22,6 +22,8 @@ const maxID = 64
 const (
 	// DeniedBy names the policies that refused a request.
 	DeniedBy = "admission-gateway.io/denied-by"
+	// FailedIn names the policies that failed, so that the request was refused.
+	FailedIn = "admission-gateway.io/failed-in"
 	// Explained says that the request was only explained: nothing of it reached the backend.
 	Explained = "admission-gateway.io/explained"
 	// Omitted says why an object is not recorded.
@@ -194,7 +196,7 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 	}
 	if r.withholds {
 		for i := range annotations {
-			if annotations[i].Key != DeniedBy {
+			if key := annotations[i].Key; key != DeniedBy && key != FailedIn {
 				annotations[i].Value = leftOut
 			}
 		}

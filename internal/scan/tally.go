@@ -164,7 +164,7 @@ func (d *decisions) Decided(policy, _ string, v admission.Verdict, _ int64) {
 		p.Denied++
 	case admission.Noted:
 		p.Audited++
-	case admission.Passed:
+	case admission.Passed, admission.Errored:
 		p.Failed++
 	case admission.Changed:
 		p.Changed++

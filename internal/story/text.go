@@ -192,7 +192,7 @@ func (t *texter) edits(depth int, edits []Edit) {
 }
 
 // verdictColours are the colours of verdicts that are not the usual ones.
-var verdictColours = map[string]string{"Deny": red, "Ignore": yellow, "Audit": yellow, "Mutate": green}
+var verdictColours = map[string]string{"Deny": red, "Error": red, "Ignore": yellow, "Audit": yellow, "Mutate": green}
 
 func (t *texter) policy(p *Policy) {
 	by := ""

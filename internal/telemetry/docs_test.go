@@ -97,6 +97,7 @@ func fill(t *Telemetry) {
 	t.UpstreamError("api", "Busy")
 	t.CredentialsRefused("jwt")
 	t.AuditLost("log", 1)
+	t.PolicyErred("p")
 	SinkFailed(t, "audit", "log", syscall.ENOSPC)
 	t.EventRecorded("api", "Sent")
 	t.SharedLimitDecided("Admitted", time.Millisecond)

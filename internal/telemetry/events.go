@@ -28,6 +28,7 @@ type events struct {
 	warned   named
 	denied   named
 	ignored  named
+	erred    named
 	relaxed  named
 	audited  named
 	upstream named
@@ -88,6 +89,9 @@ func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, ""
 
 // RateLimitWarned counts a request that the named RateLimitPolicy would have refused, were it enforced.
 func (t *Telemetry) RateLimitWarned(policy string) { t.events.warned.add(policy, "") }
+
+// PolicyErred counts a request that was refused because the named policy failed.
+func (t *Telemetry) PolicyErred(policy string) { t.events.erred.add(policy, "") }
 
 // AdmissionDenied counts a request that the named policy refused. A request that several policies refuse counts for each.
 func (t *Telemetry) AdmissionDenied(policy string) { t.events.denied.add(policy, "") }
@@ -173,6 +177,7 @@ func (t *Telemetry) Expect(sinks, policies []string) {
 	}
 	for _, policy := range policies {
 		t.events.ignored.addSome(policy, "", 0)
+		t.events.erred.addSome(policy, "", 0)
 	}
 }
 
@@ -212,6 +217,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.limits, "gateway_rate_limit_decisions", "Decisions of rate limits, by policy: Admit, Refuse, or Warn beyond a limit that is not enforced.", [3]attribute.Key{"policy", "decision"}},
 		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [3]attribute.Key{"policy"}},
 		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [3]attribute.Key{"policy"}},
+		{&e.erred, "gateway_admission_errors", "Requests that were refused because a policy failed, by policy.", [3]attribute.Key{"policy"}},
 		{&e.relaxed, "gateway_admission_relaxed_errors", "Requests for which an error in a policy counted as an undefined value, by policy.", [3]attribute.Key{"policy"}},
 		{&e.audited, "gateway_admission_audited_failures", "Validations that failed and were only noted, by policy.", [3]attribute.Key{"policy"}},
 		{&e.tried, "gateway_admission_would_deny", "Requests that a policy would have refused, were its rollout over, by policy.", [3]attribute.Key{"policy"}},

@@ -102,6 +102,11 @@ var alerts = []alert{{
 	summary: "A policy lets requests pass that it cannot judge",
 	detail:  "The policy {{ $labels.policy }} of {{ $labels.job }} failed, and lets requests pass because its failurePolicy is Ignore.",
 }, {
+	name: "GatewayPolicyErrs", severity: "warning",
+	expr:    `sum by (job, policy) (increase(gateway_admission_errors_total[10m])) > 0`,
+	summary: "Requests are refused because a policy fails",
+	detail:  "The policy {{ $labels.policy }} of {{ $labels.job }} failed, and refuses what it cannot judge because its failurePolicy is Fail.",
+}, {
 	name: "GatewayCredentialsRejected", severity: "warning",
 	expr:    `increase(gateway_credentials_reload_failure_total[15m]) > 0`,
 	summary: "A changed certificate, key or token cannot be used",
