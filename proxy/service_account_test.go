@@ -354,6 +354,7 @@ func TestServiceAccountChanges(t *testing.T) {
 	next.Client(t, "gateway-3", nil).Write(t, dir, "tls")
 	credentialstest.WriteFile(t, dir, "ca.crt", append(next.PEM, ours.PEM...))
 	own("one authority more", "next/gateway-3, Bearer three")
+	underWay() // handshakes with the authority before, which does not know the server's next certificate
 	behind.set(func() { behind.pair = next.Server(t, []string{"127.0.0.1"}).TLS(t) })
 	credentialstest.WriteFile(t, dir, "token", []byte("four"))
 	own("another server", "next/gateway-3, Bearer four")
