@@ -74,7 +74,7 @@ var (
 		"trace": beyond("TRACE is refused: no server behind a gateway can answer it truly"),
 	})
 	rootShape = shapeOfObject(nil, map[string]keyword{
-		"openapi": seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": lists(nil), "tags": seen,
+		"openapi": seen, swaggerKey: seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": lists(nil), "tags": seen,
 		"components": seen, // read from where it is referred to
 		"paths":      objects(mapOf(pathShape)),
 		"webhooks":   beyond("webhooks go from the API to its clients: the gateway does not see them"),
