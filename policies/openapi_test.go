@@ -281,7 +281,7 @@ paths:
 			"a.yaml:13: paths[/orders/{id}].put.requestBody.content: must be an object, not a list\n" +
 			"a.yaml:15: paths[/orders/{id}].get: must be an object, not a list\n" +
 			"a.yaml:6: paths[/orders/{id}].parameters[0]: warning: must have `required: true`: a value in the path is always there\n"},
-		"another version": {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
+		"another version": {"openapi: 3.3.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0, 3.1 or 3.2 of OpenAPI, not '3.3.0'\n"},
 		"Swagger":         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
 		"longer names": {"openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths:\n  /a/{id}: {get: {}}\n  /b/{id}/a/{id2}: {get: {}}\n", "" +
 			"a.yaml:5: paths[/b/{id}/a/{id2}]: note: has the kind 'BA', because another resource has the kind 'A'; `x-admission-gateway-resource.names.kind` may give it another one\n" +

@@ -226,14 +226,6 @@ func namesIn(entries []*recorded.Request) map[string]bool {
 // archiveLimits are the limits of a body in an archive.
 var archiveLimits = document.Limits{Bytes: MaxBytes, Nodes: MaxBytes, Depth: document.DefaultDepth}
 
-// first returns the first part of a node of a kind; an invalid one if the node is of another.
-func first(n document.Node, of document.Kind) document.Node {
-	if n.Kind() != of {
-		return document.Node{}
-	}
-	return n.First()
-}
-
 // pathOf returns a target without its query, and without a slash at its end.
 func pathOf(target string) string {
 	path, _, _ := strings.Cut(target, "?")
@@ -429,41 +421,6 @@ func variableOf(segment string) string {
 		name = strings.TrimSuffix(name, "s")
 	}
 	return name + "Id"
-}
-
-// isIdentifier reports whether a text is an identifier and no word, by its form: a number, a UUID or another text of
-// digits and letters, or a word with a number behind a hyphen or an underscore.
-func isIdentifier(s string) bool {
-	digits, hexDigits, letters, others := 0, 0, 0, 0
-	for _, c := range []byte(s) {
-		switch {
-		case c >= '0' && c <= '9':
-			digits++
-			hexDigits++
-		case c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F':
-			letters++
-			hexDigits++
-		case c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z':
-			letters++
-		case c == '-' || c == '_':
-		default:
-			others++
-		}
-	}
-	if others > 0 {
-		return strings.Contains(s, "@")
-	}
-	last := s[strings.LastIndexAny(s, "-_")+1:]
-	isNumber := last != "" && strings.Trim(last, "0123456789") == ""
-	switch {
-	case digits == 0:
-		return false
-	case letters == 0, isNumber && len(last) < len(s):
-		return true
-	case hexDigits == digits+letters && hexDigits >= 8:
-		return true
-	}
-	return digits+letters >= 16 || len(last) >= 10 && strings.ContainsAny(last, "0123456789")
 }
 
 // requests returns the calls that tests send, by method and path.

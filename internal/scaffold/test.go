@@ -173,3 +173,23 @@ func inJSON(v any) string {
 	_ = encoder.Encode(v) // texts and maps of texts always can be
 	return strings.TrimSpace(b.String())
 }
+
+// label returns a name as objects of Kubernetes have them.
+func label(s string) string {
+	made := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s)
+	if made = strings.Trim(made, "-"); len(made) > 40 {
+		made = strings.Trim(made[:40], "-")
+	}
+	if made == "" {
+		return "api"
+	}
+	return made
+}

@@ -85,7 +85,7 @@ func (c *collection) completeRead(r *storage.Request, l *listPass, etag []byte) 
 	if err := storage.StreamPlain(&r.Exchanges); err != nil {
 		return err
 	}
-	isHead := r.IsHead() && len(a.Body()) == 0
+	isHead := r.IsHead() && (wasEncoded || len(a.Body()) == 0) // how long it is decoded stays unsaid
 	if wasEncoded || isHead || a.IsStream() {
 		a.Revise()
 	}
