@@ -227,16 +227,24 @@ func (p *page) policies(of *Policies) {
 	p.Add("</table>\n\n")
 }
 
-// operations shows the operations that files describe. It is empty if they describe none.
+// maxOperations bounds the rows of operations: published documents have more than a thousand.
+const maxOperations = 200
+
+// operations shows the first operations that files describe. It is empty if they describe none.
 func (p *page) operations(all []Operation) {
 	if len(all) == 0 {
 		return
 	}
 	p.Add("<h2>Operations</h2>\n<table>\n<tr><th>Method</th><th>Path</th><th>Resource</th><th>Routes</th><th>Holds</th></tr>\n")
-	for _, o := range all {
+	shown := all[:min(len(all), maxOperations)]
+	for _, o := range shown {
 		p.Add("<tr><td>{}</td><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>\n", o.Method, o.Path, o.Resource, strings.Join(o.Routes, ", "), o.Holds)
 	}
-	p.Add("</table>\n\n")
+	p.Add("</table>\n")
+	if len(shown) < len(all) {
+		p.Add("<p>These are {} of {} operations. <code>gateway check --list</code> and <a href=\"/status\">/status</a> have all.</p>\n", len(shown), len(all))
+	}
+	p.Add("\n")
 }
 
 func (p *page) findings(all []string) {
