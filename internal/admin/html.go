@@ -369,6 +369,24 @@ func (p *page) upstreams(all []Upstream) {
 		}
 	}
 	p.Add("</table>\n\n")
+	p.varyingReads(all)
+}
+
+// varyingReads shows the resources whose objects get no ETags. It is empty if there are none.
+func (p *page) varyingReads(all []Upstream) {
+	isBegun := false
+	for i := range all {
+		for _, r := range all[i].VaryingReads() {
+			if !isBegun {
+				p.Add("<h2>Resources without ETags</h2>\n<table>\n<tr><th>Resource</th><th>Upstream</th><th>Because</th></tr>\n")
+				isBegun = true
+			}
+			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", r, all[i].Name, Varying)
+		}
+	}
+	if isBegun {
+		p.Add("</table>\n\n")
+	}
 }
 
 func (p *page) states(states []State, certificates []Certificate) {

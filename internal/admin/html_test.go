@@ -15,6 +15,7 @@ func TestPage(t *testing.T) {
 	var forecast admin.Forecast
 	markuptest.Fill(&full)
 	markuptest.Fill(&forecast)
+	full.Upstreams[0].Versions[0].ETags = "Varying"
 	full.Policies.LastReload.Outcome, full.Upstreams[0].Endpoints[0].Status = "Refused", "Ready"
 	forecast.About.IsDescribed, forecast.Policies[0].Applies, forecast.Policies[1].Applies = false, "Yes", "Maybe"
 	c := serve(t, admin.New(admin.Options{
