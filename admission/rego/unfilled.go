@@ -134,8 +134,7 @@ func (r *unfilledReader) unfilled(ref ast.Ref) string {
 
 // walk notes what a rule reads and asks for. What stands behind `not` is undefined without making the rule so.
 func (r *unfilledReader) walk(rule *ast.Rule) {
-	var visitor *ast.GenericVisitor
-	visitor = ast.NewGenericVisitor(func(x any) bool {
+	visitor := ast.NewGenericVisitor(func(x any) bool {
 		switch x := x.(type) {
 		case *ast.Rule:
 			if x != rule {
