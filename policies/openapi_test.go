@@ -281,7 +281,7 @@ paths:
 			"a.yaml:13: paths[/orders/{id}].put.requestBody.content: must be an object, not a list\n" +
 			"a.yaml:15: paths[/orders/{id}].get: must be an object, not a list\n" +
 			"a.yaml:6: paths[/orders/{id}].parameters[0]: warning: must have `required: true`: a value in the path is always there\n"},
-		"another version": {"openapi: 3.2.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'\n"},
+		"another version": {"openapi: 3.3.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0, 3.1 or 3.2 of OpenAPI, not '3.3.0'\n"},
 		"Swagger":         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
 		"a resource of another file too": {order("type: object") + "---\n" + orders, "" +
 			"a.yaml:6: paths[/orders/{id}]: path '/v2/orders/{name}' of 'orders-2' must not match the same requests as path '/v2/orders/{name}' of 'orders'\n" +

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/admission-gateway/gateway/admission/gatekeeper"
 	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
@@ -141,5 +143,28 @@ func (l *loader) modulesRead(reads rego.RequestReads) {
 	}
 	for _, e := range reads.Kind {
 		l.reads.addKind(l.regoFinding(e, Warning))
+	}
+}
+
+// unfilledByRego warns of what a RegoPolicy reads of fields whose default is left to the API.
+func (l *loader) unfilledByRego(
+	o *manifest.Object, p *rego.Program, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds typecheck.Kinds,
+) {
+	l.unasked(o, rules, conditions, kinds)
+	for _, k := range typecheck.Matched(rules, kinds) {
+		if k.Unfilled != nil && p != nil {
+			found := p.UnfilledReads(k.Unfilled)
+			for i := range found {
+				found[i].Message = fmt.Sprintf("%v: %s", k.GroupVersionKind, found[i].Message)
+			}
+			l.regoFound(found, Warning)
+		}
+	}
+}
+
+// unasked warns of match conditions that read such fields without asking for them.
+func (l *loader) unasked(o *manifest.Object, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds typecheck.Kinds) {
+	for _, w := range typecheck.Unasked(&typecheck.Policy{Match: rules, Conditions: conditions}, kinds) {
+		l.At(o, Warning, w.Field, "%s", w.Text)
 	}
 }

@@ -160,10 +160,22 @@ components:
         size: {type: integer, default: 3}
         lines: {type: array, items: {type: object, properties: {count: {type: integer, default: 1}}}}
 `
+	const kind = "example.com/v1, Kind=Task: "
 	const match = "  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [tasks]}]}\n"
 	validating := func(spec string) string {
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\nspec:\n" + match + spec +
 			"---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: a}\nspec: {policyName: a, validationActions: [Deny]}\n"
+	}
+	rego := func(body string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RegoPolicy\nmetadata: {name: a}\nspec:\n" + match +
+			"  rego: |\n    package a\n    import rego.v1\n" + body
+	}
+	deny := func(rules ...string) string {
+		return rego("    deny contains \"no\" if {\n      " + strings.Join(rules, "\n      ") + "\n    }\n")
+	}
+	undefined := func(place, field string) string {
+		return place + ": warning: " + kind + "reads `" + field + "`, whose default is left to the API: where the field is left out it is undefined, " +
+			"and the rule has no result, so that a `deny` denies nothing; read it by object.get(), or ask for it by `not`\n"
 	}
 	rule := func(text string) string {
 		return "      x-kubernetes-validations: [{rule: \"" + text + "\"}]\n"
@@ -171,7 +183,6 @@ components:
 	says := func(place, fields string) string {
 		return place + ": warning: " + fields + " left to the API: the expression fails where the field is left out; ask for "
 	}
-	const kind = "example.com/v1, Kind=Task: "
 	for name, c := range map[string]struct{ rule, policy, defaults, want string }{
 		"validation": {policy: validating("  validations: [{expression: object.size < 5}]\n"),
 			want: says("p.yaml:6: spec.validations[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
@@ -192,6 +203,17 @@ components:
 				"at the root, at a path or at an operation leaves them to the API\n"},
 		"rule of the schema": {rule: rule("self.size < 5"),
 			want: says("a.yaml:21: components.schemas.Task.x-kubernetes-validations[0].rule", "reads `self.size`, whose default is") + "it with has() first\n"},
+		"Rego":                    {policy: deny("input.request.object.size > 5"), want: undefined("p.yaml:10", "object.size")},
+		"Rego of a review":        {policy: deny("input.review.oldObject.size > 5"), want: undefined("p.yaml:10", "oldObject.size")},
+		"Rego by a variable":      {policy: deny("task := input.request.object", "task.size > 5"), want: undefined("p.yaml:11", "object.size")},
+		"Rego by a list":          {policy: deny("some line in input.request.object.lines", "line.count > 5"), want: undefined("p.yaml:11", "object.lines[*].count")},
+		"Rego by a number":        {policy: deny("input.request.object.lines[0].count > 5"), want: undefined("p.yaml:10", "object.lines[*].count")},
+		"Rego by a rule":          {policy: rego("    task := input.request.object\n    deny contains \"no\" if task.size > 5\n"), want: undefined("p.yaml:10", "object.size")},
+		"Rego that asks":          {policy: rego("    deny contains \"no\" if input.request.object.size > 5\n    deny contains \"none\" if not input.request.object.size\n")},
+		"Rego with another value": {policy: deny("object.get(input.request.object, \"size\", 3) > 5")},
+		"Rego of other fields":    {policy: deny("input.request.object.name == \"x\"")},
+		"match condition of Rego": {policy: strings.Replace(deny("input.request.object.name == \"x\""), "  rego:", "  matchConditions: [{name: a, expression: object.size < 5}]\n  rego:", 1),
+			want: says("p.yaml:6: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
 		"rule that asks": {rule: rule("!has(self.size) || self.size < 5")},
 	} {
 		t.Run(name, func(t *testing.T) {

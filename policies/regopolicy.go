@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/reuse"
@@ -36,11 +37,11 @@ func (r *regoPolicies) take(_ *loader, o *manifest.Object, p *rego.RegoPolicy) {
 
 // compile implements compiler. The policies are compiled with their modules.
 func (r *regoPolicies) compile(l *loader) {
-	states := l.stateNames()
+	states, kinds := l.stateNames(), l.knownKinds()
 	r.modules = modules.New(l.source.Files, l.gateway.Print)
 	for _, p := range r.policies {
 		l.paramUses = append(l.paramUses, paramUse{p.from, p.spec.Spec.ParamKind, p.spec.Spec.ParamRef})
-		compiled := r.compilePolicy(l, p, states)
+		compiled := r.compilePolicy(l, p, states, kinds)
 		if compiled == nil {
 			continue
 		}
@@ -57,7 +58,7 @@ func (r *regoPolicies) compile(l *loader) {
 }
 
 // compilePolicy returns a policy with its modules; nil if something is wrong.
-func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string) *rego.Policy {
+func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, kinds typecheck.Kinds) *rego.Policy {
 	spec := &p.spec.Spec
 	from, folder := rego.Source{States: states}, filepath.Dir(p.from.File)
 	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts}
@@ -114,6 +115,7 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string) *
 	policy := c.policy.Governed(l.terms.Terms(p.from, p.spec.Spec.Rollout), from.Usable)
 	l.plans.note(p.from, policy.Programs())
 	l.reads.expressions(p.from, policy.Programs())
+	l.unfilledByRego(p.from, c.program, spec.MatchConstraints, spec.MatchConditions, kinds)
 	if c.program != nil {
 		l.plans.noteModules(p.from, c.program)
 		l.plans.noteRules(p.from, policy.Queries()...)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
+	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -338,8 +339,12 @@ func TestVaryingReads(t *testing.T) {
 	if answer, text := noteAt(t, address, "PUT", "n1", `{"id":"n1","a":1}`, "If-Match: *"); answer.StatusCode != 200 {
 		t.Errorf("answered %d %s", answer.StatusCode, text)
 	}
-	if got := g.Upstreams()[0].Versions; len(got) != 1 || got[0].ETags != "Varying" {
+	if got := g.Upstreams()[0].Versions; len(got) != 1 || got[0] != (plain.Known{Resource: "notes", ETags: "Varying"}) || !got[0].IsVarying() {
 		t.Errorf("/upstreams says %v", got)
+	}
+	g.routes.backends[0].comparisons.Forget() // as when another server answers
+	if got := g.Upstreams()[0].Versions; len(got) != 0 {
+		t.Errorf("/upstreams says %v of another server", got)
 	}
 }
 

@@ -84,7 +84,7 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	for _, e := range expressions {
 		warnings.constant(e)
 	}
-	all := matched(p.Match, kinds)
+	all := Matched(p.Match, kinds)
 	for _, k := range all {
 		warnings.unasked(p, k)
 	}
@@ -112,6 +112,15 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 		warnings.addAll(e, checkers, func(c *checker) error { return c.Check(e.Text) })
 	}
 	return warnings.list(), nil
+}
+
+// Unasked finds only the expressions that read a field whose default is left to the API without asking for it.
+func Unasked(p *Policy, kinds Kinds) []Warning {
+	w := newWarnings(p)
+	for _, k := range Matched(p.Match, kinds) {
+		w.unasked(p, k)
+	}
+	return w.list()
 }
 
 func conditions(p *Policy) []Expression {
@@ -252,8 +261,8 @@ func paramsOf(k *admissionv1.ParamKind, kinds Kinds) (t *cel.ObjectType, has boo
 	return kind.Type, true
 }
 
-// matched are the kinds that the rules name, in order, as Kubernetes finds them.
-func matched(m *admissionv1.MatchResources, kinds Kinds) []Kind {
+// Matched are the kinds that the rules name, in order, as Kubernetes finds them.
+func Matched(m *admissionv1.MatchResources, kinds Kinds) []Kind {
 	if m == nil {
 		return nil
 	}

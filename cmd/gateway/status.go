@@ -238,6 +238,7 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t\t\n", u.Name, u.Circuit, name.Host, name.Message)
 		}
 	}
+	writeVarying(&w, s.Upstreams)
 	if len(p.Bundles) > 0 {
 		fmt.Fprint(&w, "\nBUNDLE\tREVISION\tCONFIRMED\tLAST FAILURE\n")
 		for i := range p.Bundles {
@@ -328,6 +329,20 @@ func printable(to io.Writer, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// writeVarying writes the resources whose objects get no ETags.
+func writeVarying(w io.Writer, all []admin.Upstream) {
+	isBegun := false
+	for i := range all {
+		for _, r := range all[i].VaryingReads() {
+			if !isBegun {
+				fmt.Fprint(w, "\nWITHOUT ETAGS\tUPSTREAM\tBECAUSE\n")
+				isBegun = true
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", r, all[i].Name, admin.Varying)
+		}
+	}
 }
 
 // writeTried writes what descriptions that are only tried would have refused, by operation.

@@ -58,6 +58,11 @@ func (n *node) measureUpstreams() []telemetry.Upstream {
 			one.Circuits[s.String()] = 0
 		}
 		one.Circuits[u.Circuit.String()] = 1
+		for _, v := range u.Versions {
+			if v.IsVarying() {
+				one.Varying = append(one.Varying, v.Resource)
+			}
+		}
 		all = append(all, one)
 	}
 	return all

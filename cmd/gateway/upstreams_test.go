@@ -2,8 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/admin"
@@ -46,5 +50,57 @@ func TestUpstreamsAreShown(t *testing.T) {
 		if !strings.Contains(metrics, "\n"+line+"\n") {
 			t.Errorf("the metrics have no line\n%s\nbut\n%s", line, metrics)
 		}
+	}
+}
+
+// TestVaryingReadsAreShown: a resource whose reads differ, so that its objects get no ETags, is on the status page, in `gateway
+// status` and in the metrics, once a write with If-Match has found that out.
+func TestVaryingReadsAreShown(t *testing.T) {
+	var reads atomic.Int64
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"id":"n1","reads":%d}`, reads.Add(1))
+	}))
+	t.Cleanup(backend.Close)
+	policies := write(t, "notes.yaml", `apiVersion: admission-gateway.io/v1alpha1
+kind: APIResource
+metadata: {name: notes}
+spec:
+  version: v1
+  names: {plural: notes, kind: Note}
+  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}
+  fields: {name: id}
+  preconditions: Gateway
+`)
+	p := startServe(t, strings.TrimPrefix(backend.URL, "http://"), "--policies", policies)
+	const (
+		series  = `gateway_upstream_varying_reads{resource="notes",upstream="default"} 1`
+		heading = "<h2>Resources without ETags</h2>"
+		row     = "notes          default   " + admin.Varying
+	)
+	shown := func() [3]bool {
+		return [3]bool{
+			strings.Contains(p.get("/metrics").body, "\n"+series+"\n"), strings.Contains(p.get("/").body, heading),
+			strings.Contains(run("status", "--admin", p.admin).stdout, "\n"+row+"\n"),
+		}
+	}
+	if got := shown(); got != [3]bool{} {
+		t.Errorf("before a write they are shown by metrics, page and command: %v", got)
+	}
+	read, err := http.Get("http://" + p.listen + "/v1/notes/n1")
+	if err != nil || read.Body.Close() != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequest(http.MethodPut, "http://"+p.listen+"/v1/notes/n1", strings.NewReader(`{"id":"n1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "If-Match": {read.Header.Get("ETag")}}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusPreconditionFailed {
+		t.Fatalf("a write is answered %v, %v", answer, err)
+	}
+	if got := shown(); got != [3]bool{true, true, true} {
+		t.Errorf("they are shown by metrics, page and command: %v\n%s", got, run("status", "--admin", p.admin).stdout)
 	}
 }

@@ -227,16 +227,24 @@ func (p *page) policies(of *Policies) {
 	p.Add("</table>\n\n")
 }
 
-// operations shows the operations that files describe. It is empty if they describe none.
+// maxOperations bounds the rows of operations: published documents have more than a thousand.
+const maxOperations = 200
+
+// operations shows the first operations that files describe. It is empty if they describe none.
 func (p *page) operations(all []Operation) {
 	if len(all) == 0 {
 		return
 	}
 	p.Add("<h2>Operations</h2>\n<table>\n<tr><th>Method</th><th>Path</th><th>Resource</th><th>Routes</th><th>Holds</th></tr>\n")
-	for _, o := range all {
+	shown := all[:min(len(all), maxOperations)]
+	for _, o := range shown {
 		p.Add("<tr><td>{}</td><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>\n", o.Method, o.Path, o.Resource, strings.Join(o.Routes, ", "), o.Holds)
 	}
-	p.Add("</table>\n\n")
+	p.Add("</table>\n")
+	if len(shown) < len(all) {
+		p.Add("<p>These are {} of {} operations. <code>gateway check --list</code> and <a href=\"/status\">/status</a> have all.</p>\n", len(shown), len(all))
+	}
+	p.Add("\n")
 }
 
 func (p *page) findings(all []string) {
@@ -361,6 +369,24 @@ func (p *page) upstreams(all []Upstream) {
 		}
 	}
 	p.Add("</table>\n\n")
+	p.varyingReads(all)
+}
+
+// varyingReads shows the resources whose objects get no ETags. It is empty if there are none.
+func (p *page) varyingReads(all []Upstream) {
+	isBegun := false
+	for i := range all {
+		for _, r := range all[i].VaryingReads() {
+			if !isBegun {
+				p.Add("<h2>Resources without ETags</h2>\n<table>\n<tr><th>Resource</th><th>Upstream</th><th>Because</th></tr>\n")
+				isBegun = true
+			}
+			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", r, all[i].Name, Varying)
+		}
+	}
+	if isBegun {
+		p.Add("</table>\n\n")
+	}
 }
 
 func (p *page) states(states []State, certificates []Certificate) {

@@ -29,9 +29,23 @@ type Upstream struct {
 // Versions say whether a backend compares the versions that writes of a resource are pinned to.
 type Versions struct {
 	Resource string `json:"resource"`
-	// ETags is Compared, Unclear, NotCompared, Weak or None. But for Compared only the gateway's locks are sure to keep
-	// writers apart.
+	// ETags is Compared, Unclear, NotCompared, Weak, None or Varying. But for Compared only the gateway's locks are sure to
+	// keep writers apart.
 	ETags string `json:"etags"`
+}
+
+// Varying says why objects have no ETags if reads of one object differ.
+const Varying = "reads of one object differ although nobody writes it, as with a time in the answer: If-Match fails but for '*'"
+
+// VaryingReads returns the resources whose reads differ although nobody writes them, so that their objects get no ETags.
+func (u *Upstream) VaryingReads() []string {
+	var all []string
+	for _, v := range u.Versions {
+		if v.ETags == "Varying" {
+			all = append(all, v.Resource)
+		}
+	}
+	return all
 }
 
 // UnresolvedName is a name that cannot be resolved at the moment.

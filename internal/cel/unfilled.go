@@ -16,6 +16,9 @@ import (
 // left to the API.
 type Unfilled struct{ paths map[string]bool }
 
+// Has reports whether the field at a path is one of them.
+func (u *Unfilled) Has(path string) bool { return u != nil && u.paths[path] }
+
 // Item is the part of a path of [NewUnfilled] that stands for each item of a list, and each value of a map.
 const Item = "[*]"
 

@@ -16,7 +16,7 @@ func (f *filler) discriminates(list document.Node) bool {
 	if f.chosen == nil {
 		f.chosen = map[uint32]*choice{}
 		d, found := f.at.Get("discriminator")
-		if !found || !f.isOpenAPI() {
+		if _, isOptional := d.Get("defaultMapping"); !found || isOptional || !f.isOpenAPI() {
 			return false
 		}
 		for _, key := range alternatives {
@@ -37,6 +37,10 @@ func (f *filler) discriminator(m document.Node) {
 			at = property
 		}
 		f.warn(at, "must have the name of a property as `propertyName`; the alternatives are told apart without it")
+		return
+	}
+	if otherwise, isOptional := m.Get("defaultMapping"); isOptional {
+		f.warn(otherwise, "the alternatives are told apart by their schemas, whatever the discriminator names")
 		return
 	}
 	mapping, hasMapping := m.Get("mapping")

@@ -75,7 +75,7 @@ func codeOf(name string) (code int, ok bool) {
 // contentOf returns a media type of an answer.
 func contentOf(d *Document, m document.Node) Content {
 	c := Content{Media: mediaName(m)}
-	if value, found := m.Get("schema"); found && (isJSONType(c.Media) || strings.Contains(c.Media, "*")) {
+	if value, found := d.follow(m).Get("schema"); found && (isJSONType(c.Media) || strings.Contains(c.Media, "*")) {
 		c.Schema = d.cached(value, translation{of: ofResponses})
 	}
 	return c

@@ -96,7 +96,7 @@ var undeclaredBodies = []Body{
 // there.
 func patchOf(d *Document, m document.Node) (all []Body) {
 	name := mediaName(m)
-	_, hasSchema := m.Get("schema")
+	_, hasSchema := d.follow(m).Get("schema")
 	switch {
 	case isJSONType(name), name == "*/*", name == "application/*":
 		for _, b := range bodyOf(d, m, translation{of: ofChanges}) {
@@ -140,7 +140,7 @@ func isJSONType(name string) bool {
 // bodyOf returns what a member of `content` lets clients send.
 func bodyOf(d *Document, m document.Node, as translation) []Body {
 	name := mediaName(m)
-	value, hasSchema := m.Get("schema")
+	value, hasSchema := d.follow(m).Get("schema")
 	json := Body{Media: name, As: contract.AsJSON}
 	switch {
 	case name == "*/*", name == "application/*":
@@ -181,7 +181,7 @@ func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
 		return nil
 	}
 	f := formReader{doc: d, as: as, schema: s, made: &contract.Form{}}
-	f.encoding, _ = m.Get("encoding")
+	f.encoding, _ = d.follow(m).Get("encoding")
 	f.read(value)
 	s.Judge.Schema = s.Judge.Schema.WithFiles(f.files...)
 	s.reduce()

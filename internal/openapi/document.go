@@ -2,7 +2,7 @@
 // apply to: resources with their paths, and the schemas of their objects in the form that package
 // schema compiles.
 //
-// Versions 3.0 and 3.1 are read, and version 2 by making 3.0 of it. A document says more about an
+// Versions 3.0, 3.1 and 3.2 are read, and version 2 by making 3.0 of it. A document says more about an
 // API than a gateway can enforce, and says some of it in ways that have no meaning here; whatever
 // is in a document and will not be enforced is a [Finding].
 package openapi
@@ -138,10 +138,10 @@ func New(parsed *document.Document) (*Document, error) {
 	}
 	switch {
 	case version == "3.0" || strings.HasPrefix(version, "3.0."):
-	case version == "3.1" || strings.HasPrefix(version, "3.1."):
+	case version == "3.1" || strings.HasPrefix(version, "3.1."), version == "3.2" || strings.HasPrefix(version, "3.2."):
 		d.v31 = true
 	default:
-		return nil, fmt.Errorf("must be of version 3.0 or 3.1 of OpenAPI, not '%.80s'", version)
+		return nil, fmt.Errorf("must be of version 3.0, 3.1 or 3.2 of OpenAPI, not '%.80s'", version)
 	}
 	return d, nil
 }

@@ -239,6 +239,10 @@ var ignoredHeaders = []string{"accept", "content-type", "authorization"}
 // place finds the location of a parameter; ok is false if it is not enforced.
 func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (ok bool) {
 	to.Name = strings.Clone(text(n, "name"))
+	if text(n, "in") == "querystring" {
+		d.report.warn(n, "is not enforced: the gateway does not read the whole query as one value")
+		return false
+	}
 	if to.In, ok = contract.PlaceNamed(text(n, "in")); !ok || to.Name == "" {
 		d.report.warn(n, "is not enforced: a parameter must have a name, and 'in' with 'path', 'query', 'header' or 'cookie'")
 		return false
@@ -273,7 +277,7 @@ func (d *Document) valueOf(to *contract.Parameter, n document.Node) (at, value d
 		return n, document.Node{}, true // any text is right
 	}
 	media := jsonMedia(content)
-	if value, ok = media.Get("schema"); !ok {
+	if value, ok = d.follow(media).Get("schema"); !ok {
 		d.report.warn(content, "is not enforced: the gateway reads parameters with a schema, or in JSON")
 		return content, content, false
 	}
@@ -360,7 +364,7 @@ func (d *Document) styled(to *contract.Parameter, n document.Node) bool {
 		to.Style = contract.Label
 	case to.In == contract.InPath && style == "matrix":
 		to.Style = contract.Matrix
-	case style == "deepObject", style == "label", style == "matrix":
+	case style == "deepObject", style == "label", style == "matrix", style == "cookie":
 		d.report.warn(n, "is not enforced: the gateway does not read parameters of the style '%s' here", style)
 		return false
 	}

@@ -216,7 +216,7 @@ func (d *Document) requestSchema(operation document.Node) document.Node {
 		return document.Node{}
 	}
 	content, _ := d.follow(body).Get("content")
-	s, _ := jsonMedia(content).Get("schema")
+	s, _ := d.follow(jsonMedia(content)).Get("schema")
 	return s
 }
 
@@ -227,7 +227,7 @@ func (d *Document) responseSchema(operation document.Node) document.Node {
 	for _, code := range []string{"200", "201", "2XX", "2xx", "default"} {
 		if response, found := responses.Get(code); found {
 			content, _ := d.follow(response).Get("content")
-			s, _ := jsonMedia(content).Get("schema")
+			s, _ := d.follow(jsonMedia(content)).Get("schema")
 			return s
 		}
 	}

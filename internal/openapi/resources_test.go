@@ -201,8 +201,10 @@ func TestVersions(t *testing.T) {
 		`{"openapi":"3.0.3"}`: "",
 		`{"openapi":"3.1.1"}`: "",
 		`{"openapi":3.1}`:     "",
-		`{"openapi":"3.2.0"}`: "must be of version 3.0 or 3.1 of OpenAPI, not '3.2.0'",
-		`{"openapi":"4"}`:     "must be of version 3.0 or 3.1 of OpenAPI, not '4'",
+		`{"openapi":"3.2.0"}`: "",
+		`{"openapi":3.2}`:     "",
+		`{"openapi":"3.3.0"}`: "must be of version 3.0, 3.1 or 3.2 of OpenAPI, not '3.3.0'",
+		`{"openapi":"4"}`:     "must be of version 3.0, 3.1 or 3.2 of OpenAPI, not '4'",
 	} {
 		d, err := openapi.Parse([]byte(text))
 		got := ""

@@ -42,7 +42,11 @@ var (
 		"headers":       beyond("headers of parts are not enforced"),
 		"allowReserved": beyond("reserved characters pass, encoded or not"),
 	})
-	mediaShape     = shapeOfObject(nil, map[string]keyword{"schema": schemas, "encoding": objects(mapOf(encodingShape))})
+	mediaShape = shapeOfObject(nil, map[string]keyword{
+		"schema": schemas, "encoding": objects(mapOf(encodingShape)),
+		"itemSchema":     beyond("the gateway does not read the items of a sequence"),
+		"prefixEncoding": beyond(partsByPlace), "itemEncoding": beyond(partsByPlace),
+	})
 	parameterShape = shapeOfObject(nil, map[string]keyword{
 		"name": texts, "in": texts, "required": truths, "style": texts, "explode": truths, "allowEmptyValue": truths, "schema": schemas, "content": objects(mapOf(mediaShape)),
 		"allowReserved": beyond("reserved characters pass, encoded or not"),
@@ -53,8 +57,10 @@ var (
 		"links": beyond("links are not followed, and not enforced"),
 	})
 	// Answers that are checked against the document.
-	answerContentShape = shapeOfObject(nil, map[string]keyword{"schema": schemas})
-	headerShape        = shapeOfObject(nil, map[string]keyword{
+	answerContentShape = shapeOfObject(nil, map[string]keyword{
+		"schema": schemas, "itemSchema": {why: "the gateway does not read the items of a sequence", mild: true},
+	})
+	headerShape = shapeOfObject(nil, map[string]keyword{
 		"required": truths, "style": texts, "explode": truths, "schema": schemas, "content": objects(mapOf(mediaShape)),
 	})
 	watchedResponseShape = shapeOfObject(nil, map[string]keyword{
@@ -71,9 +77,12 @@ var (
 		"servers": seen, "parameters": lists(parameterShape),
 		"get": objects(operationShape), "put": objects(operationShape), "post": objects(operationShape), "delete": objects(operationShape),
 		"options": objects(operationShape), "head": objects(operationShape), "patch": objects(operationShape),
-		"trace": beyond("TRACE is refused: no server behind a gateway can answer it truly"),
+		"query":                beyond("the gateway does not read requests of the method QUERY"),
+		"additionalOperations": objects(&shape{others: &keyword{why: "the gateway checks the methods that have a member of their own alone"}}),
+		"trace":                beyond("TRACE is refused: no server behind a gateway can answer it truly"),
 	})
 	rootShape = shapeOfObject(nil, map[string]keyword{
+		"$self":   beyond("a reference counts from the file that it is in, and no reference leads to a URL"),
 		"openapi": seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": lists(nil), "tags": seen,
 		"components": seen, // read from where it is referred to
 		"paths":      objects(mapOf(pathShape)),
@@ -84,6 +93,8 @@ var (
 // objects are for an object of a shape, lists for a list of objects of a shape.
 func objects(of *shape) keyword { return keyword{of: of, is: document.Object} }
 func lists(of *shape) keyword   { return keyword{of: of, is: document.Array} }
+
+const partsByPlace = "the gateway reads the parts of a form by their names"
 
 const answersPass = "answers pass as they come, whatever their codes, headers and bodies"
 

@@ -69,7 +69,7 @@ func TestOverlooked(t *testing.T) {
 		"webhooks: is not enforced: webhooks go from the API to its clients: the gateway does not see them",
 		"unknown: the keyword 'unknown' is not enforced",
 		"paths[/things].trace: is not enforced: TRACE is refused: no server behind a gateway can answer it truly",
-		"paths[/things].query: the keyword 'query' is not enforced",
+		"paths[/things].query: is not enforced: the gateway does not read requests of the method QUERY",
 		"paths[/things].post.parameters[0].allowReserved: is not enforced: reserved characters pass, encoded or not",
 		"paths[/things].post.parameters[0].odd: the keyword 'odd' is not enforced",
 		"components.schemas.Thing.properties.picture.contentEncoding: is not enforced: the gateway does not look into texts",
@@ -92,6 +92,72 @@ func TestOverlooked(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestVersion32: what OpenAPI 3.2 adds holds, or is named.
+func TestVersion32(t *testing.T) {
+	const document = `
+openapi: 3.2.0
+$self: https://example.com/orders.yaml
+info: {title: Orders, version: v1}
+tags: [{name: a, summary: A, parent: b, kind: nav}, {name: b}]
+servers: [{url: /v1, name: first}]
+paths:
+  /orders:
+    query: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {'200': {description: ok}}}
+    additionalOperations:
+      COPY: {responses: {'204': {description: done}}}
+    get:
+      parameters:
+      - {name: all, in: querystring, content: {application/json: {schema: {type: object}}}}
+      - {name: taste, in: cookie, style: cookie, schema: {type: string}}
+      responses: {'200': {summary: ok, content: {application/jsonl: {itemSchema: {type: object}}}}}
+    post:
+      requestBody:
+        content:
+          application/json: {$ref: '#/components/mediaTypes/Order'}
+          application/jsonl: {itemSchema: {type: object}}
+          multipart/mixed: {prefixEncoding: [{contentType: text/plain}], itemEncoding: {contentType: image/png}}
+      responses: {'201': {description: ok}}
+components:
+  mediaTypes:
+    Order: {schema: {type: object, required: [name], properties: {name: {type: string}}}}
+`
+	d := read(t, document)
+	all, _, found := d.Resources(func(*openapi.Resource) {})
+	over, _ := openapi.Overlooked(d)
+	var got []string
+	for _, f := range append(found, over...) {
+		if !strings.HasSuffix(f.Path, ".responses") {
+			got = append(got, f.Path+": "+f.Message)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"$self: is not enforced: a reference counts from the file that it is in, and no reference leads to a URL",
+		"paths[/orders].additionalOperations.COPY: is not enforced: the gateway checks the methods that have a member of their own alone",
+		"paths[/orders].get.parameters[0]: is not enforced: the gateway does not read the whole query as one value",
+		"paths[/orders].get.parameters[1]: is not enforced: the gateway does not read parameters of the style 'cookie' here",
+		"paths[/orders].post.requestBody.content[application/jsonl].itemSchema: is not enforced: the gateway does not read the items of a sequence",
+		"paths[/orders].post.requestBody.content[multipart/mixed].itemEncoding: is not enforced: the gateway reads the parts of a form by their names",
+		"paths[/orders].post.requestBody.content[multipart/mixed].prefixEncoding: is not enforced: the gateway reads the parts of a form by their names",
+		"paths[/orders].query: is not enforced: the gateway does not read requests of the method QUERY",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var bodies []string
+	for _, o := range all[0].Operations() {
+		for _, b := range o.Bodies {
+			if b.Schema != nil {
+				b.Media += " with a schema"
+			}
+			bodies = append(bodies, b.Media)
+		}
+	}
+	if want := []string{"application/json with a schema", "application/jsonl", "multipart/mixed"}; !slices.Equal(bodies, want) {
+		t.Errorf("bodies %q, want %q", bodies, want)
 	}
 }
 

@@ -109,6 +109,6 @@ func fill(t *Telemetry) {
 	t.ObserveCertificates(func() map[string]time.Time { return map[string]time.Time{"the public listener": time.Now()} })
 	t.ObserveStates(func() map[string]time.Duration { return map[string]time.Duration{"/api/v1/namespaces": 0} })
 	t.ObserveUpstreams(func() []Upstream {
-		return []Upstream{{Name: "api", Endpoints: map[string]int{"Ready": 1}, Circuits: map[string]int{"Closed": 1}}}
+		return []Upstream{{Name: "api", Endpoints: map[string]int{"Ready": 1}, Circuits: map[string]int{"Closed": 1}, Varying: []string{"notes"}}}
 	})
 }

@@ -20,6 +20,8 @@ type Upstream struct {
 	Active, Idle, Pending int
 	// Retries and Ejections count what happened so far.
 	Retries, Ejections uint64
+	// Varying are the described resources whose reads differ although nobody writes them.
+	Varying []string
 }
 
 // upstreams is the source of the state of backends.
@@ -48,6 +50,7 @@ func (u *upstreams) register(m metric.Meter) error {
 	pending := gauge("gateway_upstream_pending_requests", "Requests that wait for a connection to a backend.")
 	retries := counter("gateway_upstream_retries", "Requests that were sent to a backend once more.")
 	ejections := counter("gateway_upstream_ejections", "How often a server of a backend was passed over because it failed.")
+	varying := gauge("gateway_upstream_varying_reads", "1 for a resource whose reads differ although nobody writes it, so that its objects get no ETags.")
 	if failed != nil {
 		return failed
 	}
@@ -72,9 +75,12 @@ func (u *upstreams) register(m metric.Meter) error {
 			o.ObserveInt64(pending, int64(one.Pending), metric.WithAttributes(name))
 			o.ObserveInt64(retries, int64(one.Retries), metric.WithAttributes(name))
 			o.ObserveInt64(ejections, int64(one.Ejections), metric.WithAttributes(name))
+			for _, r := range one.Varying {
+				o.ObserveInt64(varying, 1, labelled("resource", r))
+			}
 		}
 		return nil
-	}, endpoints, circuits, connections, pending, retries, ejections)
+	}, endpoints, circuits, connections, pending, retries, ejections, varying)
 	return err
 }
 

@@ -186,6 +186,9 @@ func (c *Comparisons) Forget() {
 // A Known has what was found out about a resource.
 type Known struct{ Resource, ETags string }
 
+// IsVarying reports whether reads of an object differ without a write between them.
+func (k Known) IsVarying() bool { return k.ETags == Varying.String() }
+
 // All returns what was found out, by the names of the resources.
 func (c *Comparisons) All() []Known {
 	c.mu.Lock()
