@@ -101,9 +101,22 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	for _, one := range operations {
 		c.operation(one)
 	}
+	c.noteNames(d.Renamed())
 	c.noteDefaults(d.Filled())
 	made := c.made // a pointer into the compiler would keep the document
 	return &made
+}
+
+// noteNames says that n resources have longer names than an author of policies expects.
+func (c *documentCompiler) noteNames(n int) {
+	said := "1 resource has a longer name, because another path has the shorter one: policies match it by"
+	switch {
+	case n == 0:
+		return
+	case n > 1:
+		said = fmt.Sprintf("%d resources have longer names, because other paths have the shorter ones: policies match them by", n)
+	}
+	c.At(c.from, Remark, "", "%s what 'gateway check --list' shows; `%s.names.plural` at a path gives another name", said, openapi.Extension)
 }
 
 // noteDefaults says that n defaults are filled in.

@@ -283,6 +283,10 @@ paths:
 			"a.yaml:6: paths[/orders/{id}].parameters[0]: warning: must have `required: true`: a value in the path is always there\n"},
 		"another version": {"openapi: 3.3.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0, 3.1 or 3.2 of OpenAPI, not '3.3.0'\n"},
 		"Swagger":         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
+		"longer names": {"openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths:\n  /a/{id}: {get: {}}\n  /b/{id}/a/{id2}: {get: {}}\n", "" +
+			"a.yaml:5: paths[/b/{id}/a/{id2}]: note: has the kind 'BA', because another resource has the kind 'A'; `x-admission-gateway-resource.names.kind` may give it another one\n" +
+			"a.yaml:5: paths[/b/{id}/a/{id2}]: note: is the resource 'b-a', because another path has the shorter name: policies match it by that; `x-admission-gateway-resource.names.plural` may give it another one\n" +
+			"a.yaml:1: note: 1 resource has a longer name, because another path has the shorter one: policies match it by what 'gateway check --list' shows; `x-admission-gateway-resource.names.plural` at a path gives another name\n"},
 		"a resource of another file too": {order("type: object") + "---\n" + orders, "" +
 			"a.yaml:6: paths[/orders/{id}]: path '/v2/orders/{name}' of 'orders-2' must not match the same requests as path '/v2/orders/{name}' of 'orders'\n" +
 			"a.yaml:6: paths[/orders/{id}]: note: is the resource 'orders-2', because a.yaml:17 has the name 'orders'; `x-admission-gateway-resource.names.plural` may give it another one\n"},

@@ -199,7 +199,7 @@ func (l *loader) checkParams(set *Set) {
 		case placed && at.collection == "" && b.ref.Selector != nil && !covered:
 			l.At(b.from, Error, "spec.paramRef.selector", "must not be set, because the policy files describe no path that lists objects of the kind '%s': name one, or describe their list", kind.Kind)
 		case b.ref.Name != "" && !covered && !set.kinds.has(kind.GroupKind(), b.ref):
-			l.At(b.from, Warning, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend", kind.Kind, b.ref.Name)
+			l.At(b.from, Remark, "spec.paramRef.name", "no policy file has the %s '%s': it is looked up at the backend", kind.Kind, b.ref.Name)
 		}
 	}
 }

@@ -115,10 +115,10 @@ func TestParamFindings(t *testing.T) {
 	for _, c := range []struct{ version, kind, ref, more, want string }{
 		{"v1", "ConfigMap", "name: limits", configMap, ""},
 		{"v1", "ConfigMap", "name: limits, namespace: team-a", configMap, ""},
-		{"v1", "ConfigMap", "name: limits, namespace: team-b", configMap, "spec.paramRef.name: warning: no policy file has the ConfigMap 'limits': it is looked up at the backend"},
+		{"v1", "ConfigMap", "name: limits, namespace: team-b", configMap, "spec.paramRef.name: note: no policy file has the ConfigMap 'limits': it is looked up at the backend"},
 		{"v1", "ConfigMap", "selector: {}", "", ""},
 		{"v1", "ConfigMap", "name: limits, namespace: team-b", "---\n" + stateSource("s", "resource: {apiVersion: v1, resource: configmaps}"), ""},
-		{"example.com/v1", "Widget", "name: w", "", "spec.paramRef.name: warning: no policy file has the Widget 'w': it is looked up at the backend"},
+		{"example.com/v1", "Widget", "name: w", "", "spec.paramRef.name: note: no policy file has the Widget 'w': it is looked up at the backend"},
 		{"example.com/v1", "Gadget", "name: g", "", "spec.paramRef: warning: nothing in the policy files provides the kind 'Gadget' of 'example.com/v1', which the parameters are of: only a Kubernetes API server as the backend can"},
 		{"example.com/v1", "Gadget", "name: g", "---\napiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n", ""},
 	} {

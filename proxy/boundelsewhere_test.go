@@ -109,7 +109,7 @@ spec:
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
-metadata: {name: kept}
+metadata: {name: kept, annotations: {admission-gateway.io/unused: Allow}}
 spec: {policyName: kept, validationActions: [Deny], matchResources: ` + binding + `}
 `
 	}

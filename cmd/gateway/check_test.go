@@ -94,7 +94,7 @@ func TestBareBeforeKubernetes(t *testing.T) {
 	config := "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams:\n- {name: shop, dialect: Kubernetes, endpoints: ['http://127.0.0.1:9000']}\n"
 	file := write(t, "gateway.yaml", config)
 	plain := write(t, "gateway.yaml", strings.Replace(config, "Kubernetes,", "Plain,", 1))
-	const why = ":9: spec.envelope: objects that are not of Kubernetes' form must be served by an upstream of the dialect Plain, not by 'shop': " +
+	const why = ": spec.envelope: objects that are not of Kubernetes' form must be served by an upstream of the dialect Plain, not by 'shop': " +
 		"set `dialect: Plain` (--dialect Plain) if it is an ordinary API, else add a route that leads '/v2/orders' to one\n"
 	for _, c := range []struct {
 		args []string
@@ -102,14 +102,14 @@ func TestBareBeforeKubernetes(t *testing.T) {
 	}{
 		{[]string{source}, result{0, "", ""}},
 		{[]string{"--config", plain, source}, result{0, "", ""}},
-		{[]string{"--config", file, source}, result{1, source + why, "gateway check: 1 error, 0 warnings\n"}},
+		{[]string{"--config", file, source}, result{1, source + ":9:3" + why, "gateway check: 1 error, 0 warnings\n"}},
 	} {
 		if got := run(append([]string{"check"}, c.args...)...); got != c.want {
 			t.Errorf("check %v: %+v, want\n%+v", c.args, got, c.want)
 		}
 	}
 	got := run("serve", "--config", file, "--policies", source, "--admin", "127.0.0.1:0", "--listen", "127.0.0.1:0")
-	if got.code != 2 || !strings.Contains(got.stderr, source+why) {
+	if got.code != 2 || !strings.Contains(got.stderr, source+":9"+why) {
 		t.Errorf("serve: %+v", got)
 	}
 }

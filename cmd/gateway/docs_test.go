@@ -157,7 +157,8 @@ func TestExamples(t *testing.T) {
 			case strings.HasPrefix(m[1], "apiVersion: tutorial.example.com/"): // an object, not a policy
 			default:
 				policies++
-				if got := run("check", file); got.code != 0 {
+				// A page shows a part of a set: a binding, say, and its policy somewhere else.
+				if got := run("check", "--strict=false", file); got.code != 0 {
 					t.Errorf("%s: %s%s\n%s", path, got.stdout, got.stderr, m[1])
 				}
 			}

@@ -21,7 +21,7 @@ func TestNobodyIsAssumed(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"limit.yaml": limit, "gateway.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n" +
 				"listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nupstreams: [{name: a, endpoints: [http://127.0.0.1:1], dialect: " + dialect + "}]\npolicies: [limit.yaml]\n" + said})
 			config := filepath.Join(dir, "gateway.yaml")
-			const problem = "limit.yaml:4: spec.key: reads who asks, but the configuration has no `identity`"
+			const problem = ": spec.key: reads who asks, but the configuration has no `identity`"
 			got := run("check", "--config", config)
 			if (got.code != 0) != isRefused || strings.Contains(got.stdout+got.stderr, problem) != isRefused {
 				t.Errorf("check of %s with %q: %+v", dialect, said, got)

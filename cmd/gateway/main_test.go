@@ -122,7 +122,7 @@ func TestAddressInUse(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	const inDocuments = "../../policies/library/ordinary-apis/pagination.yaml: note: 2 more places are not enforced, like answers in any document; 'gateway check -v' lists them\n"
+	const inDocuments = "../../policies/library/ordinary-apis/pagination.yaml: note: 2 notes on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' lists them\n"
 	good := write(t, "limit.yaml", limitPolicy)
 	bad := write(t, "limit.yaml", strings.Replace(limitPolicy, "key: ClientAddress", "key: Header", 1))
 	for _, c := range []struct {

@@ -36,6 +36,7 @@ type Document struct {
 	watched    map[uint32]bool // the operations whose answers are checked against the document
 	filled     map[uint32]bool // the defaults of schemas that are filled in
 	twins      map[uint32][]twin
+	renamed    int // the resources with longer names than the last segment of their path
 }
 
 // Schema is a schema of a document as package schema compiles it.

@@ -46,6 +46,7 @@ func (d *Document) name(all []*Resource) {
 			kinds[key{r.Group, r.Version, r.Kind}] = true
 		}
 	}
+	d.renamed = 0
 	for _, r := range ordered {
 		static := r.static()
 		last := func(n int) string { return strings.Join(static[max(len(static)-n, 0):], "-") }
@@ -59,7 +60,8 @@ func (d *Document) name(all []*Resource) {
 				if strings.HasPrefix(r.Plural, short+"-") {
 					because = "has the name '" + short + "'"
 				}
-				d.report.warn(r.at, "is the resource '%s', because another path %s: policies match it by that; "+
+				d.renamed++
+				d.mild.warn(r.at, "is the resource '%s', because another path %s: policies match it by that; "+
 					"`%s` may give it another one", r.Plural, because, Extension+".names.plural")
 			}
 			plurals[key{r.Group, r.Version, r.Plural}] = true
@@ -77,6 +79,10 @@ func (d *Document) name(all []*Resource) {
 		}
 	}
 }
+
+// Renamed is how many resources have a longer name than the last segment of their path, because others have the shorter
+// one. It counts when Resources has returned.
+func (d *Document) Renamed() int { return d.renamed }
 
 // firstFree returns the first name that is not taken, of ever more segments, and then with ever greater numbers.
 func firstFree(segments int, isTaken func(string) bool, of func(segments int) string, numbered func(name string, n int) string) string {

@@ -57,6 +57,9 @@ func TestSwagger(t *testing.T) {
 	if got := findings(found); !slices.Equal(got, wantFound) {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantFound, "\n"))
 	}
+	if overlooked, _ := openapi.Overlooked(read(t, swagger)); len(overlooked) > 0 {
+		t.Errorf("the document has %v, and nothing in it is unknown", overlooked)
+	}
 	s := compiled(t, r.Create)
 	for text, want := range map[string]string{
 		`{"comment":"short"}`:                          "",

@@ -83,7 +83,7 @@ var (
 	})
 	rootShape = shapeOfObject(nil, map[string]keyword{
 		"$self":   beyond("a reference counts from the file that it is in, and no reference leads to a URL"),
-		"openapi": seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": lists(nil), "tags": seen,
+		"openapi": seen, swaggerKey: seen, "info": seen, "jsonSchemaDialect": beyond("schemas are read in the dialect of OpenAPI"), "servers": seen, "security": lists(nil), "tags": seen,
 		"components": seen, // read from where it is referred to
 		"paths":      objects(mapOf(pathShape)),
 		"webhooks":   beyond("webhooks go from the API to its clients: the gateway does not see them"),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -100,19 +101,27 @@ func HasErrors(findings []Finding) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == Error })
 }
 
-// sameWarnings is how many warnings that say the same about a file are shown.
-const sameWarnings = 5
+const (
+	// sameWarnings is how many warnings that say the same about a file are shown.
+	sameWarnings = 5
+	// alikeWarnings is how many warnings are shown that say the same about a file but for the names in it.
+	alikeWarnings = 10
+)
+
+// quoted are the names in a message.
+var quoted = regexp.MustCompile("'[^']*'|`[^`]*`")
 
 // Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
 // them in the files of others, who will not change them, and what matters comes before. Of warnings that say the same
-// about a file it returns a few, and the last of them says how many more there are.
+// about a file, or the same of other names, it returns a few, and the last of them says how many more there are.
 func Summarized(found []Finding) []Finding { return SummarizedBy(found, summaryOf) }
 
 // SummarizedBy is Summarized in the words of say, of n findings of a severity.
 func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding {
 	counts := map[Severity]map[string]int{Note: {}, Wording: {}}
 	type warning struct{ file, message string }
-	same, last := map[warning]int{}, map[warning]int{}
+	type group struct{ seen, last, more int } // last is the index of the last one that is shown
+	same, alike := map[warning]*group{}, map[warning]*group{}
 	short := make([]Finding, 0, len(found))
 	for _, f := range found {
 		if files := counts[f.Severity]; files != nil {
@@ -120,17 +129,35 @@ func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding
 			continue
 		}
 		if f.Severity == Warning {
-			w := warning{f.File, f.Message}
-			if same[w]++; same[w] > sameWarnings {
+			equal := member(same, warning{f.File, f.Message})
+			if equal.seen == sameWarnings {
+				equal.more++
 				continue
 			}
-			last[w] = len(short)
+			named := member(alike, warning{f.File, quoted.ReplaceAllString(f.Message, "'")})
+			if named.seen == alikeWarnings {
+				named.more++
+				continue
+			}
+			equal.seen, equal.last = equal.seen+1, len(short)
+			named.seen, named.last = named.seen+1, len(short)
 		}
 		short = append(short, f)
 	}
-	for w, n := range same {
-		if more := n - sameWarnings; more > 0 {
-			short[last[w]].Message += fmt.Sprintf("; the same is true of %d more places, which 'gateway check -v' lists", more)
+	for _, g := range same {
+		switch {
+		case g.more == 1:
+			short[g.last].Message += "; the same is true of 1 more place, which 'gateway check -v' lists"
+		case g.more > 1:
+			short[g.last].Message += fmt.Sprintf("; the same is true of %d more places, which 'gateway check -v' lists", g.more)
+		}
+	}
+	for _, g := range alike {
+		switch {
+		case g.more == 1:
+			short[g.last].Message += "; 1 more place differs in its names alone, and 'gateway check -v' lists it"
+		case g.more > 1:
+			short[g.last].Message += fmt.Sprintf("; %d more places differ in their names alone, and 'gateway check -v' lists them", g.more)
 		}
 	}
 	for _, s := range [...]Severity{Note, Wording} {
@@ -141,13 +168,21 @@ func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding
 	return short
 }
 
+// member returns the value of a key, which it adds if need be.
+func member[K comparable, V any](of map[K]*V, key K) *V {
+	if of[key] == nil {
+		of[key] = new(V)
+	}
+	return of[key]
+}
+
 // summaryOf says how many findings of a severity there are.
 func summaryOf(s Severity, n int) string {
 	switch {
 	case s == Note && n == 1:
-		return "1 more place is not enforced, like answers in any document; 'gateway check -v' shows it"
+		return "1 note on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' shows it"
 	case s == Note:
-		return fmt.Sprintf("%d more places are not enforced, like answers in any document; 'gateway check -v' lists them", n)
+		return fmt.Sprintf("%d notes on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' lists them", n)
 	case n == 1:
 		return "1 message is not worded as the API conventions ask; 'gateway check -v' shows it"
 	}

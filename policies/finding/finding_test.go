@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// TestSummarized: notes are counted, and warnings that say the same are shown a few times. Errors are all there.
+// TestSummarized: notes are counted, and warnings that say the same, or the same of other names, are shown a few times. Errors are all there.
 func TestSummarized(t *testing.T) {
 	var found []finding.Finding
 	add := func(n int, severity finding.Severity, file, message string) {
@@ -21,6 +21,13 @@ func TestSummarized(t *testing.T) {
 	add(5, finding.Warning, "a", "is not enforced")
 	add(8, finding.Warning, "b", "is not enforced")
 	add(1, finding.Warning, "b", "has no effect")
+	for i := range 12 {
+		add(1, finding.Warning, "c", fmt.Sprintf("the format 'f%d' is not enforced", i))
+	}
+	add(6, finding.Warning, "d", "the format 'f' is not enforced")
+	for i := range 6 {
+		add(1, finding.Warning, "d", fmt.Sprintf("the format 'f%d' is not enforced", i))
+	}
 	add(2, finding.Note, "b", "is not read")
 	before := slices.Clone(found)
 	var got []string
@@ -33,7 +40,17 @@ func TestSummarized(t *testing.T) {
 		"b: f0: warning: is not enforced", "b: f1: warning: is not enforced", "b: f2: warning: is not enforced", "b: f3: warning: is not enforced",
 		"b: f4: warning: is not enforced; the same is true of 3 more places, which 'gateway check -v' lists",
 		"b: f0: warning: has no effect",
-		"b: note: 2 more places are not enforced, like answers in any document; 'gateway check -v' lists them",
+		"c: f0: warning: the format 'f0' is not enforced", "c: f0: warning: the format 'f1' is not enforced", "c: f0: warning: the format 'f2' is not enforced",
+		"c: f0: warning: the format 'f3' is not enforced", "c: f0: warning: the format 'f4' is not enforced", "c: f0: warning: the format 'f5' is not enforced",
+		"c: f0: warning: the format 'f6' is not enforced", "c: f0: warning: the format 'f7' is not enforced", "c: f0: warning: the format 'f8' is not enforced",
+		"c: f0: warning: the format 'f9' is not enforced; 2 more places differ in their names alone, and 'gateway check -v' lists them",
+		"d: f0: warning: the format 'f' is not enforced", "d: f1: warning: the format 'f' is not enforced", "d: f2: warning: the format 'f' is not enforced",
+		"d: f3: warning: the format 'f' is not enforced",
+		"d: f4: warning: the format 'f' is not enforced; the same is true of 1 more place, which 'gateway check -v' lists",
+		"d: f0: warning: the format 'f0' is not enforced", "d: f0: warning: the format 'f1' is not enforced", "d: f0: warning: the format 'f2' is not enforced",
+		"d: f0: warning: the format 'f3' is not enforced",
+		"d: f0: warning: the format 'f4' is not enforced; 1 more place differs in its names alone, and 'gateway check -v' lists it",
+		"b: note: 2 notes on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' lists them",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
