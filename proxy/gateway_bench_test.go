@@ -38,6 +38,8 @@ func BenchmarkGateway(b *testing.B) {
 	}{
 		{"GET", "", get, ok, nil},
 		{"POST/no-policies", "", post, created, nil},
+		{"POST/undescribed", "../bench/undescribed", post, created, nil},
+		{"POST/documented", "../bench/documented", post, created, nil},
 		{"POST/full-admission", benchPolicies, post, created, nil},
 		{"POST/access-log", benchPolicies, post, created, logRefusals},
 		{"POST/unsampled-traces", benchPolicies, post, created, traceNone},
