@@ -87,8 +87,11 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	overlooked, notes := openapi.Overlooked(d)
 	for _, f := range append(found, overlooked...) {
 		severity := Warning
-		if f.Error {
+		switch {
+		case f.Error:
 			severity = Error
+		case f.Note:
+			severity = Note
 		}
 		c.At(o, severity, f.Path, "%s", f.Message)
 	}

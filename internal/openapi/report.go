@@ -17,6 +17,8 @@ type Finding struct {
 	// Error says that what the document asks for cannot be done; else it is not enforced, and the
 	// rest is.
 	Error bool
+	// Note says that only the API itself can enforce it.
+	Note bool
 }
 
 // report collects findings. Documents repeat themselves: of findings that say the same only so many are kept that no
@@ -55,6 +57,11 @@ func (r *report) refuse(at document.Node, format string, args ...any) {
 // warn records what is not enforced.
 func (r *report) warn(at document.Node, format string, args ...any) {
 	r.add(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...)})
+}
+
+// note records what only the API itself can enforce.
+func (r *report) note(at document.Node, format string, args ...any) {
+	r.add(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...), Note: true})
 }
 
 // findings are all that was found.

@@ -42,7 +42,7 @@ func (d *Document) credential(m document.Node) (c contract.Credential, ok bool) 
 		return c, false
 	}
 	if m.Len() > 0 {
-		d.report.warn(m, "is not enforced: the API itself knows which scopes its credentials have")
+		d.report.note(m, "is not enforced: the API itself knows which scopes its credentials have")
 	}
 	switch text(scheme, "type") {
 	case "http":
