@@ -107,7 +107,11 @@ func (f *initFlags) writeMade(cmd *cobra.Command, dir string, made *scaffold.Pol
 	for _, remark := range made.Remarks {
 		cmd.Println(remark)
 	}
-	cmd.Printf("%s written, %s among them.\n\n  gateway check %s\n", count(len(files), "file"), count(made.Cases, "test case"), dir)
+	check := "gateway check"
+	if _, isURL := addressOf(f.from); f.isVendors || isURL {
+		check += " --strict=false" // the team cannot mend what the document lacks
+	}
+	cmd.Printf("%s written, %s among them.\n\n  %s %s\n", count(len(files), "file"), count(made.Cases, "test case"), check, dir)
 	if made.Cases > 0 {
 		cmd.Printf("  gateway test %s\n", dir)
 	}

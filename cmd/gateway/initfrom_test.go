@@ -43,7 +43,7 @@ func TestInitFromURL(t *testing.T) {
 		for i := range want {
 			want[i] = filepath.Join(dir, want[i])
 		}
-		said := strings.Join(want, "\n") + "\n5 files written, 2 test cases among them.\n\n  gateway check " + dir + "\n  gateway test " + dir +
+		said := strings.Join(want, "\n") + "\n5 files written, 2 test cases among them.\n\n  gateway check --strict=false " + dir + "\n  gateway test " + dir +
 			"\n  gateway serve --upstream " + server.URL + " --policies " + dir + "\n"
 		if r.code != 0 || r.stdout != said {
 			t.Errorf("%s: exit %d, %q, %q, want %q", tt.path, r.code, r.stdout, r.stderr, said)
