@@ -332,7 +332,7 @@ func printable(to io.Writer, text []byte) error {
 }
 
 // writeVarying writes the resources whose objects get no ETags.
-func writeVarying(w io.Writer, all []admin.Upstream) {
+func writeVarying(w *bytes.Buffer, all []admin.Upstream) {
 	isBegun := false
 	for i := range all {
 		for _, r := range all[i].VaryingReads() {
