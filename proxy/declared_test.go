@@ -154,7 +154,7 @@ paths:
 	`)
 }
 
-// TestTwins: requests that two operations match are held to what both declare alike.
+// TestTwins: requests that two operations match are judged by what both declare alike.
 func TestTwins(t *testing.T) {
 	const document = `
 openapi: 3.0.3

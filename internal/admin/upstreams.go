@@ -37,7 +37,7 @@ type Versions struct {
 // Varying says why objects have no ETags if reads of one object differ.
 const Varying = "reads of one object differ although nobody writes it, as with a time in the answer: If-Match fails but for '*'"
 
-// VaryingReads returns the resources whose reads differ although nobody writes them, so that their objects get no ETags.
+// VaryingReads returns the resources whose reads differ without a write between them, so that their objects get no ETags.
 func (u *Upstream) VaryingReads() []string {
 	var all []string
 	for _, v := range u.Versions {

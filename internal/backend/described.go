@@ -43,7 +43,7 @@ func describe(resolvers func() []resource.Resolver, method, request string) *des
 	return nil
 }
 
-// describedObject returns what a request for a resource is about. isVerb says that its method is one of the resource's.
+// describedObject returns the object of a request for a resource. isVerb says that its method is one of the resource's.
 func describedObject(of *resource.Resource, i *resource.Info, isVerb bool) *described {
 	d := &described{resource: of, info: *i}
 	d.target = target{collection: collectionOf(of, i), namespace: i.Namespace, name: i.Name}

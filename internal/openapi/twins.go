@@ -9,7 +9,7 @@ import (
 
 // A twin is an operation of a path that matches the same requests as another one, such as '/files/{id}' and '/files/{name}'.
 // OpenAPI does not allow that, and some documents have it. Which of the two a request means only the API knows, so that
-// requests are held to the parameters that both declare alike.
+// requests are judged by the parameters that both declare alike.
 type twin struct {
 	path      *pathItem
 	operation document.Node

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/public.txt")
 
-// TestPublicMessages: of the messages in public definitions and policies exactly those of testdata/public.txt are reworded,
+// TestPublicMessages: of the messages in public definitions and policies exactly the ones in testdata/public.txt are reworded,
 // and each as it says there. A person has read the file: a message is named by its hash, with what is replaced and by what.
 func TestPublicMessages(t *testing.T) {
 	messages := publicMessages(t)

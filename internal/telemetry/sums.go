@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sums tells of what comes in bursts: of the first at once, and of all that follow in sum, once in a while and after the
+// Sums reports what comes in bursts: the first at once, and the sum of all that follow, once in a while and after the
 // last. It is safe for concurrent use. Kinds are few.
 type Sums struct {
 	tell func(kind string, sum int, why any)
@@ -41,7 +41,7 @@ func (s *Sums) Add(kind string, some int, why any) {
 	s.tell(kind, some, why)
 }
 
-// settle tells of what came since the kind was told of last, and waits for more if there was any.
+// settle reports what came since the last report of the kind, and waits for more if there was any.
 func (s *Sums) settle(kind string, of *sum) {
 	s.mu.Lock()
 	if of.untold > 0 {
@@ -63,7 +63,7 @@ func (s *Sums) tellOf(kind string, of *sum) {
 	}
 }
 
-// Close tells of what has not been told of yet.
+// Close reports what has not been reported yet.
 func (s *Sums) Close() {
 	s.mu.Lock()
 	kinds := s.kinds

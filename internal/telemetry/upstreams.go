@@ -20,7 +20,7 @@ type Upstream struct {
 	Active, Idle, Pending int
 	// Retries and Ejections count what happened so far.
 	Retries, Ejections uint64
-	// Varying are the described resources whose reads differ although nobody writes them.
+	// Varying are the described resources whose reads differ without a write between them.
 	Varying []string
 }
 

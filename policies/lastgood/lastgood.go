@@ -57,7 +57,7 @@ var (
 	ErrChanged = errors.New("it leaves out a file with Secrets, which has changed since")
 )
 
-// New returns a store. An error is about the key.
+// New returns a store, or an error if the key cannot be used.
 func New(o Options) (*Store, error) {
 	s := &Store{options: o}
 	_, err := s.key()
