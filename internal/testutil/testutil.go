@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -54,6 +58,9 @@ func FreePort(t testing.TB) int {
 	t.Helper()
 	for range ports {
 		port := lowest + int(next.Add(1)%ports)
+		if !reserve(port) {
+			continue
+		}
 		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
 			_ = l.Close() // nothing was accepted
 			return port
@@ -66,7 +73,25 @@ func FreePort(t testing.TB) int {
 // Redis uses a second port for its cluster, 10,000 above the first. It is outside of the system's range too.
 const lowest, ports = 12000, 10000
 
-// next counts the ports from a random one on, so that tests of several processes take different ones.
+// reserve takes a port for this process until it ends, by the lock of a file. It reports false if a test of another
+// process has the port, which may not listen on it yet.
+func reserve(port int) bool {
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("gateway-test-port-%d", port)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false
+	}
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		_ = f.Close() // nothing was written
+		return false
+	}
+	reserved.Store(port, f) // the lock ends with the file
+	return true
+}
+
+// reserved has the files of the ports of this process.
+var reserved sync.Map
+
+// next counts the ports from a random one on, so that tests of several processes seldom ask for the same one.
 var next atomic.Uint32
 
 func init() { next.Store(rand.Uint32()) }
