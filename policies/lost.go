@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -28,8 +27,7 @@ func (d definitions) have(group, name string) bool {
 	return false
 }
 
-// namedResources returns what the match blocks of objects name, but for those of which it is meant that they may never
-// apply.
+// namedResources returns what the match blocks of objects name. Objects that are meant to be unused are left out.
 func (j *inForce) namedResources(objects []*manifest.Object) (named []namedResource) {
 	for _, o := range objects {
 		if j.isMeant(o) {
@@ -55,7 +53,7 @@ func (n *describedNames) definitions() definitions {
 	d := definitions{}
 	for group, resources := range n.resources {
 		d[group] = map[string]bool{}
-		for name := range maps.Keys(resources) {
+		for name := range resources {
 			d[group][name] = true
 		}
 	}
