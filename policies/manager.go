@@ -65,7 +65,10 @@ type Manager struct {
 	current atomic.Pointer[Set]
 	read    func(*source.Progress) *source.Source // the files
 	last    atomic.Pointer[Reading]
-	counts  rollout.Counts // of policies that are tried
+	counts  *rollout.Counts // of policies that are tried
+
+	before  int64     // the generation of the last set that was in force before
+	refused []Finding // of the files, until Begin
 
 	mu     sync.Mutex     // one reading at a time
 	tried  string         // the fingerprint of the files read last
@@ -75,6 +78,25 @@ type Manager struct {
 
 // NewManager loads the policies in files and directories. Without a Manager, the findings say why there is none.
 func NewManager(paths []string, options Options) (*Manager, []Finding) {
+	m := newManager(paths, options, &rollout.Counts{})
+	p, done := m.expect()
+	s := m.read(p)
+	m.tried, m.dirs = s.Fingerprint(), s.Dirs
+	set, found := CompileFor(s, m.options.Gateway)
+	done()
+	if set == nil {
+		return m.restore(s, found)
+	}
+	m.note(ReadNew, found)
+	m.logFindings(found)
+	m.source = s
+	m.swap(set, m.options.Loaded)
+	m.keep()
+	return m, found
+}
+
+// newManager returns a Manager without a set.
+func newManager(paths []string, options Options, counts *rollout.Counts) *Manager {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -91,22 +113,9 @@ func NewManager(paths []string, options Options) (*Manager, []Finding) {
 	}
 	options.Gateway.readsOnce = len(options.Gateway.Bundles) == 0 && options.LastGood == nil
 	options.Gateway.Timed = logged(options.Log, options.Gateway.Timed)
-	m := &Manager{paths: paths, options: options}
+	m := &Manager{paths: paths, options: options, counts: counts}
 	m.read = func(p *source.Progress) *source.Source { return source.Read(paths, p) }
-	p, done := m.expect()
-	s := m.read(p)
-	m.tried, m.dirs = s.Fingerprint(), s.Dirs
-	set, found := CompileFor(s, m.options.Gateway)
-	done()
-	if set == nil {
-		return m.restore(s, found)
-	}
-	m.note(ReadNew, found)
-	m.logFindings(found)
-	m.source = s
-	m.swap(set, m.options.Loaded)
-	m.keep()
-	return m, found
+	return m
 }
 
 // restore begins with the files that were last in force, because those at hand have errors.
@@ -217,17 +226,7 @@ func (m *Manager) refresh(force bool) []Finding {
 	m.tried = fingerprint
 	set, found := CompileAfter(m.Current(), s, m.options.Gateway)
 	done()
-	if set != nil && len(set.files) == 0 && len(m.Current().files) > 0 {
-		// A mount that was lost, or a folder between two versions: that is not meant as a wish for
-		// no policies.
-		set, found = nil, append(found, Finding{File: strings.Join(m.paths, ", "),
-			Message: "must hold policy files; to run without any the gateway must be started anew"})
-	}
-	if set != nil {
-		if lost := set.lostSince(m.Current()); len(lost) > 0 {
-			set, found = nil, append(found, lost...)
-		}
-	}
+	set, found = m.without(m.Current(), set, found)
 	if set == nil {
 		m.refuse(found)
 		return found
@@ -246,6 +245,22 @@ func (m *Manager) refresh(force bool) []Finding {
 	m.note(ReadNew, found)
 	m.swap(set, m.options.Loaded)
 	return found
+}
+
+// without refuses a set that lacks what must not be lost of the one before.
+func (m *Manager) without(before, set *Set, found []Finding) (*Set, []Finding) {
+	if set != nil && len(set.files) == 0 && len(before.files) > 0 && len(m.paths) > 0 {
+		// A mount that was lost, or a folder between two versions: that is not meant as a wish for
+		// no policies.
+		return nil, append(found, Finding{File: strings.Join(m.paths, ", "),
+			Message: "must hold policy files; to run without any the gateway must be started anew"})
+	}
+	if set != nil {
+		if lost := set.lostSince(before); len(lost) > 0 {
+			return nil, append(found, lost...)
+		}
+	}
+	return set, found
 }
 
 // Activate compiles the files in force with another version of a bundle, and brings that into force.
@@ -286,10 +301,10 @@ func (m *Manager) expect() (p *source.Progress, done func() bool) {
 
 // swap brings a set into force and reports it.
 func (m *Manager) swap(set *Set, tell func(set *Set, at time.Time)) {
-	set.generation = 1
-	if old := m.Current(); old != nil {
-		set.generation = old.generation + 1
+	if old := m.Current(); old != nil && old != set {
+		m.before = old.generation
 	}
+	set.generation = m.before + 1
 	m.counts.Adopt(set.terms.Rollouts, time.Now())
 	m.current.Store(set)
 	m.options.Log.Info("policies are in force", "generation", set.generation, "hash", set.hash, "resources", len(set.compiled))

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
@@ -90,7 +88,7 @@ func (b *backend) sendWithin(ctx context.Context, r state.Request, contentType s
 const maxEvent = 64 << 10
 
 // recordEvents lets refusals be recorded as Events of Kubernetes.
-func (g *Gateway) recordEvents(b *backend) {
+func (g *common) recordEvents(b *backend) {
 	b.events = events.New(events.Options{
 		Send: func(ctx context.Context, method, target, contentType string, body []byte) (int, []byte, error) {
 			a, err := b.sendAs(ctx, state.Request{Method: method, Target: target, Body: body, Limit: maxEvent}, contentType)
@@ -110,18 +108,21 @@ func (g *Gateway) recordEvents(b *backend) {
 
 // recordOwn lets what happens to the gateway itself be recorded as Events about its Pod, at the first backend that takes
 // Events.
-func (g *Gateway) recordOwn(pod corev1.ObjectReference) {
+func (g *Gateway) recordOwn() {
 	at := slices.IndexFunc(g.routes.backends, func(b *backend) bool { return b.events != nil })
-	if b := g.routes.backends; at >= 0 && pod.Name != "" {
-		g.observers.own.Store(events.NewOwn(b[at].events, b[at].name, pod))
+	switch {
+	case at < 0 || g.pod.Name == "":
+		g.own.Store(nil)
+	case !g.own.Load().IsSentBy(g.routes.backends[at].events):
+		g.own.Store(events.NewOwn(g.routes.backends[at].events, g.routes.backends[at].name, g.pod))
 	}
 }
 
 // Own records what happens to the gateway itself; nil records nothing.
-func (g *Gateway) Own() *events.Own { return g.observers.own.Load() }
+func (g *common) Own() *events.Own { return g.own.Load() }
 
 // stateChanged records that a collection which policies read can no longer be read, or can be again.
-func (g *Gateway) stateChanged(path string, err error) {
+func (g *common) stateChanged(path string, err error) {
 	s := events.Subject{Kind: events.State, Name: path}
 	if err != nil {
 		g.Own().Fails(s, "the state "+path+" cannot be read: "+err.Error())
@@ -195,8 +196,8 @@ func (b *backend) appendOwnGet(head, target []byte) ([]byte, error) {
 // request of the gateway itself: any client would be who the gateway is. So such connections carry
 // what the gateway asks on its own account, and nothing else, unless the gateway names the user to
 // the backend with each request.
-func (g *Gateway) connect(b *backend, u *config.UpstreamSpec, files *credentials.Watcher) (err error) {
-	if b.account, err = credentials.WatchServiceAccount(files, "the upstream '"+u.Name+"'", u.ClientConfig()); err != nil {
+func (g *common) connect(b *backend, u *config.UpstreamSpec) (err error) {
+	if b.account, err = credentials.WatchServiceAccount(b.files, "the upstream '"+u.Name+"'", u.ClientConfig()); err != nil {
 		return err
 	}
 	if u.ClientConfig().Insecure {
@@ -256,7 +257,15 @@ func (b *backend) noteRefusal(code int) {
 	}
 }
 
-func (b *backend) close() {
+// release closes the backend once the last Gateway gives it up.
+func (b *backend) release() {
+	if !b.lease.release() {
+		return
+	}
+	b.files.Close()
+	if b.stop != nil {
+		b.stop()
+	}
 	if b.events != nil {
 		b.events.Close()
 	}
@@ -268,6 +277,6 @@ func (b *backend) close() {
 
 func (r *routeTable) close() {
 	for _, b := range r.backends {
-		b.close()
+		b.release()
 	}
 }

@@ -95,7 +95,7 @@ func (b *backend) state() upstream.State {
 
 // upstreamFailed counts a failed exchange, and logs the first of its kind and how many come after
 // it; clients do not see its cause.
-func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
+func (g *common) upstreamFailed(name string, err *upstream.Error) {
 	kind := err.Kind.String()
 	g.metrics.UpstreamError(name, kind)
 	if times, tell := g.often.failures.Allow(name+" "+kind, time.Now()); tell {
@@ -104,14 +104,14 @@ func (g *Gateway) upstreamFailed(name string, err *upstream.Error) {
 }
 
 // upstreamUnproved warns the operator that a backend is not what the configuration says.
-func (g *Gateway) upstreamUnproved(name string, lack error) {
+func (g *common) upstreamUnproved(name string, lack error) {
 	if times, isDue := g.often.failures.Allow(name+" unproved", time.Now()); isDue {
 		g.log.Warn("no dry run is sent to an upstream of the dialect Kubernetes", "upstream", name, "cause", lack, "times", times)
 	}
 }
 
 // accountLacks warns the operator of a right that the gateway's own account would need.
-func (g *Gateway) accountLacks(name string, rule *status.AccessRule, reason string) {
+func (g *common) accountLacks(name string, rule *status.AccessRule, reason string) {
 	if times, isDue := g.often.failures.Allow(name+" lacks "+rule.Group+"/"+rule.Name()+" "+rule.Verb, time.Now()); isDue {
 		g.log.Warn("the gateway's own account lacks a right, so that policies cannot judge requests", "upstream", name,
 			"rule", rule.String(), "cause", reason, "times", times)
@@ -120,7 +120,7 @@ func (g *Gateway) accountLacks(name string, rule *status.AccessRule, reason stri
 
 // versionsFound returns the function that reports to the operator how a backend treats the versions
 // that writes are pinned to.
-func (g *Gateway) versionsFound(name string) func(schema.GroupResource, string, plain.Finding) {
+func (g *common) versionsFound(name string) func(schema.GroupResource, string, plain.Finding) {
 	const alone = ": only the gateway's locks keep writers of the resource apart, and several gateways need `redis`"
 	return func(r schema.GroupResource, method string, f plain.Finding) {
 		log, message := g.log.Warn, ""
@@ -157,7 +157,7 @@ func mayBeAnother(e balance.Event) bool {
 }
 
 // upstreamChanged logs and records what changes about a backend.
-func (g *Gateway) upstreamChanged(name string, c balance.Change) {
+func (g *common) upstreamChanged(name string, c balance.Change) {
 	message, level := "", slog.LevelInfo
 	switch c.Event {
 	case balance.Ejected:

@@ -22,7 +22,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
-	"github.com/admission-gateway/gateway/proxy/events"
 )
 
 // Each setting reaches the client of the backend.
@@ -147,7 +146,7 @@ func TestBackendWithSeveralServers(t *testing.T) {
 // Every event has words for the log.
 func TestChangesAreLogged(t *testing.T) {
 	var log syncBuffer
-	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil)), observers: observers{own: new(atomic.Pointer[events.Own])}}
+	g := &common{log: slog.New(slog.NewTextHandler(&log, nil))}
 	for e := balance.Ejected; e <= balance.CircuitClosed; e++ {
 		g.upstreamChanged("orders", balance.Change{Event: e, Endpoint: "10.0.0.1:80", Cause: "because"})
 	}
@@ -172,7 +171,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Gateway{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: metrics}
+	g := &common{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: metrics}
 	for range 100 {
 		g.upstreamFailed("orders", &upstream.Error{Kind: upstream.Unreachable, Cause: io.ErrUnexpectedEOF})
 		g.upstreamFailed("orders", &upstream.Error{Kind: upstream.CircuitOpen, Cause: io.ErrUnexpectedEOF})

@@ -24,7 +24,7 @@ const (
 )
 
 // discover gives a backend a client of its discovery API.
-func (g *Gateway) discover(b *backend) {
+func (g *common) discover(b *backend) {
 	b.served = discovery.New(discovery.Options{
 		Ask: func(ctx context.Context, q discovery.Question) (discovery.Answer, error) {
 			a, err := b.Send(ctx, state.Request{Method: "GET", Target: q.Target, Accept: q.Accept, Known: q.Known, Limit: discovery.MaxAnswer})
@@ -40,16 +40,8 @@ func (g *Gateway) discover(b *backend) {
 	})
 }
 
-// startDiscovery asks all API servers at which the gateway has an account, and keeps what they say
-// up to date until the context is done. It waits a short while for their first answers.
-func (g *Gateway) startDiscovery(ctx context.Context) {
-	var first sync.WaitGroup
-	for _, b := range g.routes.backends {
-		if b.isDiscovered() {
-			first.Add(1)
-			go b.served.Run(ctx, sync.OnceFunc(first.Done))
-		}
-	}
+// awaitFirst waits a short while for first answers.
+func awaitFirst(first *sync.WaitGroup) {
 	answered := make(chan struct{})
 	go func() {
 		first.Wait()
@@ -58,7 +50,6 @@ func (g *Gateway) startDiscovery(ctx context.Context) {
 	select {
 	case <-answered:
 	case <-time.After(firstAnswers):
-	case <-ctx.Done():
 	}
 }
 

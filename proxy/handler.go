@@ -69,8 +69,9 @@ func newHandler() *handler {
 	}
 }
 
-// handle serves one request of a connection.
-func (g *Gateway) handle(r *server.Request) {
+// answer serves one request of a connection. What it returns is to be sent, and needs the Gateway no longer.
+func (g *Gateway) answer(r *server.Request) *detachedAnswer {
+	defer g.leave()
 	h, _ := g.handlers.Get().(*handler)
 	if h == nil {
 		h = newHandler()
@@ -80,9 +81,7 @@ func (g *Gateway) handle(r *server.Request) {
 	h.limits.begin(h)
 	h.request.Memory, h.request.Limits = &r.Memory, &g.requestLimits
 	g.metrics.RequestStarted()
-	if d := h.respond(); d != nil {
-		d.send()
-	}
+	return h.respond()
 }
 
 // finish counts the request and gives its memory back, also after a panic. The server answers that one with 500, unless

@@ -69,7 +69,7 @@ func (w *who) identify(h *handler) error {
 		return err
 	}
 	w.asking = identity.Request{
-		Now: h.request.Started, Peer: h.incoming.Peer().Addr, Client: w.client, Connection: proofs(h.incoming.Peer()),
+		Now: h.request.Started, Peer: h.incoming.Peer().Addr, Client: w.client, Connection: h.gateway.identity.proofs(h.incoming.Peer()),
 		Authorization: authorization, Context: h.trail.spans.Context(), Remote: (*remoteLines)(&h.incoming.Head),
 		RemoteNamed: h.incoming.Head.ConnectionNames(message.FieldXRemote),
 	}
@@ -86,31 +86,60 @@ func (w *who) identify(h *handler) error {
 	return w.tell(h, principal)
 }
 
+// provenBy is what a peer has shown, and the result of checking it before on its connection.
+type provenBy struct {
+	identity.Connection
+	by *authenticators
+}
+
 // proofs returns the certificates that the peer has shown by TLS, and the result of checking them
 // before on its connection; nil without TLS.
-func proofs(p *server.Peer) *identity.Connection {
+func (a *authenticators) proofs(p *server.Peer) *identity.Connection {
 	if !p.HasTLS() {
 		return nil
 	}
-	known, _ := p.Kept.(*identity.Connection)
-	if known == nil {
-		known = &identity.Connection{Chain: p.Chain, Shown: p.Shown}
+	known, _ := p.Kept.(*provenBy)
+	if known == nil || known.by != a {
+		known = &provenBy{identity.Connection{Chain: p.Chain, Shown: p.Shown}, a}
 		p.Kept = known
 	}
-	return known
+	return &known.Connection
 }
 
-// newIdentity makes the authenticators of the configuration; nil if it has none.
-func (g *Gateway) newIdentity(c *config.Configuration, files *credentials.Watcher) (*identity.Authenticators, error) {
+// newIdentity makes the authenticators of the configuration, or takes them over from a Gateway before; nil if the
+// configuration has none.
+func (g *Gateway) newIdentity(c *config.Configuration, before *Gateway) (*authenticators, error) {
 	if c.Identity == nil {
 		return nil, nil
 	}
+	var asked []*backend
+	for i := range c.Identity.Authenticators {
+		if t := c.Identity.Authenticators[i].TokenReview; t != nil {
+			b, _ := g.Backend(t.Upstream, "").(*backend)
+			asked = append(asked, b)
+		}
+	}
+	if before != nil && before.identity.isFor(c.Identity, asked) {
+		before.identity.lease.hold()
+		return before.identity, nil
+	}
+	a := &authenticators{settled: c.Identity, asked: asked, files: g.files.Part()}
+	a.lease.hold()
+	var err error
+	if a.Authenticators, err = g.newAuthenticators(c, asked, a.files); err != nil {
+		a.files.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (g *common) newAuthenticators(c *config.Configuration, asked []*backend, files *credentials.Watcher) (*identity.Authenticators, error) {
 	t := &c.Identity.Tokens
 	o := identity.Options{
 		AllowAnonymous: c.Identity.Anonymous == config.AllowAnonymous,
 		Refused:        g.refusedCredentials,
 		Transport: func(over http.RoundTripper) http.RoundTripper {
-			return g.observers.tracer.Transport(over, tracing.KeepTrace)
+			return g.tracer.Transport(over, tracing.KeepTrace)
 		},
 		Tokens: identity.TokenOptions{
 			Entries: int(t.CacheEntries), TTL: t.CacheSeconds.Duration(), ReviewTTL: t.ReviewCacheSeconds.Duration(),
@@ -118,7 +147,11 @@ func (g *Gateway) newIdentity(c *config.Configuration, files *credentials.Watche
 		},
 	}
 	for i := range c.Identity.Authenticators {
-		m, err := g.newMethod(&c.Identity.Authenticators[i], files)
+		var b *backend
+		if c.Identity.Authenticators[i].TokenReview != nil {
+			b, asked = asked[0], asked[1:]
+		}
+		m, err := newMethod(&c.Identity.Authenticators[i], b, files)
 		if err != nil {
 			return nil, fmt.Errorf("identity.authenticators[%d]: %w", i, err)
 		}
@@ -127,13 +160,13 @@ func (g *Gateway) newIdentity(c *config.Configuration, files *credentials.Watche
 	return identity.New(o)
 }
 
-func (g *Gateway) newMethod(a *config.Authenticator, files *credentials.Watcher) (identity.Method, error) {
+func newMethod(a *config.Authenticator, asked *backend, files *credentials.Watcher) (identity.Method, error) {
 	switch {
 	case a.JWT != nil:
 		issuer, err := a.JWT.Internal()
 		return identity.Method{JWT: issuer}, err
 	case a.TokenReview != nil:
-		return identity.Method{TokenReview: &identity.ReviewOptions{Audiences: a.TokenReview.Audiences, Post: g.postTokenReview(a.TokenReview.Upstream)}}, nil
+		return identity.Method{TokenReview: &identity.ReviewOptions{Audiences: a.TokenReview.Audiences, Post: asked.postTokenReview}}, nil
 	case a.RequestHeader != nil:
 		h, err := headerOptions(a.RequestHeader, files)
 		return identity.Method{RequestHeader: h}, err
@@ -147,13 +180,10 @@ const (
 	maxTokenReview = 1 << 20
 )
 
-// postTokenReview asks an upstream, with the gateway's own account, about tokens.
-func (g *Gateway) postTokenReview(upstream string) func(context.Context, []byte) (int, []byte, error) {
-	b := g.Backend(upstream, "")
-	return func(ctx context.Context, body []byte) (int, []byte, error) {
-		answer, err := b.Send(ctx, state.Request{Method: http.MethodPost, Target: tokenReviewTarget, Body: body, Limit: maxTokenReview})
-		return answer.Code, answer.Body, err
-	}
+// postTokenReview asks the backend, with the gateway's own account, about a token.
+func (b *backend) postTokenReview(ctx context.Context, body []byte) (int, []byte, error) {
+	answer, err := b.Send(ctx, state.Request{Method: http.MethodPost, Target: tokenReviewTarget, Body: body, Limit: maxTokenReview})
+	return answer.Code, answer.Body, err
 }
 
 func headerOptions(r *config.RequestHeader, files *credentials.Watcher) (*identity.HeaderOptions, error) {
@@ -187,7 +217,7 @@ const maxCause = 300
 
 // refusedCredentials counts and logs why credentials were refused; clients do not see it. What the
 // cause says of the credentials is the client's word.
-func (g *Gateway) refusedCredentials(method, cause string) {
+func (g *common) refusedCredentials(method, cause string) {
 	g.metrics.CredentialsRefused(method)
 	if times, tell := g.often.refusals.Allow(method, time.Now()); tell {
 		g.log.Info("credentials were refused", "authenticator", method, "cause", quote.Clip(cause, maxCause), "times", times)

@@ -28,64 +28,66 @@ const systemNodes = 64
 
 // New returns a gateway that serves no listener yet. An error names what of the configuration cannot be used.
 func New(o Options) (*Gateway, error) {
+	s := newCommon(o)
+	g, err := assemble(o, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c := o.Config; c.TLS != nil {
+		if g.served.TLS, err = credentials.WatchServer(s.files, "the public listener", TLSFiles(c.TLS)); err != nil {
+			g.Discard()
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+	}
+	s.server = server.New(g.served, s.handle)
+	s.serving.Store(g)
+	g.recordOwn()
+	g.states.OnChange(s.stateChanged)
+	g.states.Start(g)
+	return g, nil
+}
+
+// assemble makes a Gateway that serves nothing yet. It takes over what it can of the one before, which may be nil.
+func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
-		policies: o.Policies, limiter: o.Limiter, states: o.States, metrics: o.Metrics, log: o.Log, clock: o.Clock, refusesPlainly: o.RefusesPlainly,
+		common: s, policies: o.Policies, clock: o.Clock, refusesPlainly: o.RefusesPlainly,
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
-		memory:        newRequestMemory(o.Memory, &c.Limits),
-		locks:         storage.NewLocks(),
 		unregistered:  c.UnregisteredResources,
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
 		anonymous:     identity.Anonymous(),
+		observers:     newObservers(o, s.memory.Budget),
 	}
 	g.locksAlone, _ = c.LocksLocally()
-	g.observers = newObservers(o, g.memory.Budget)
-	g.locks.Share(o.Locker)
-	g.requestLimits.Refused = g.memory.drops.refused
+	g.requestLimits.Refused = s.memory.drops.refused
 	var err error
-	files := o.Credentials
-	if files == nil {
-		files = credentials.NewWatcher(credentials.Options{Log: o.Log})
-	}
-	if g.routes, err = g.newRoutes(c, files); err != nil {
+	if g.routes, err = g.newRoutes(c, before, o.AsksVersions); err != nil {
 		return nil, err
-	}
-	g.recordOwn(o.Pod)
-	for _, b := range g.routes.backends {
-		b.comparisons.Asks = o.AsksVersions
 	}
 	prefixes, names := make([]netip.Prefix, 0, len(c.TrustedProxies)), make([]string, 0, len(c.TrustedProxies))
 	for _, p := range c.TrustedProxies {
 		prefixes, names = append(prefixes, p.Prefix), append(names, p.String())
 	}
 	if g.proxies, err = identity.ParseTrustedProxies(names); err != nil {
+		g.Discard()
 		return nil, err
 	}
 	g.readsForwarded = c.ForwardedHeader == config.Forwarded
-	var secure *credentials.Value[*credentials.Server]
-	if c.TLS != nil {
-		if secure, err = credentials.WatchServer(files, "the public listener", TLSFiles(c.TLS)); err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-	}
-	if g.identity, err = g.newIdentity(c, files); err != nil {
+	if g.identity, err = g.newIdentity(c, before); err != nil {
+		g.Discard()
 		return nil, err
 	}
-	g.server = server.New(server.Options{
-		TLS: secure, HandshakeFailed: g.metrics.HandshakeFailed,
-		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
+	g.served = server.Options{
+		HandshakeFailed: s.metrics.HandshakeFailed,
+		HeadTimeout:     c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: int(c.Limits.Connections),
-		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: g.metrics.SlowReaderCut,
-		RetryAfter: new(ratelimit.Drops).Add, Memory: g.memory.Memory, Log: o.Log, Panicked: answerPanic,
-	}, g.handle)
-	ctx, stop := context.WithCancel(context.Background())
-	g.stop = stop
-	g.startDiscovery(ctx)
-	g.states.OnChange(g.stateChanged)
-	g.states.Start(g)
+		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: s.metrics.SlowReaderCut,
+		RetryAfter: new(ratelimit.Drops).Add, Memory: s.memory.Memory, Log: s.log, Panicked: answerPanic,
+	}
+	g.startDiscovery()
 	return g, nil
 }
 
@@ -132,8 +134,9 @@ func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
 	return f
 }
 
-// newRoutes makes the backends of the configuration and the table that leads to them.
-func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher) (_ *routeTable, err error) {
+// newRoutes makes the backends of the configuration, or takes them over from a Gateway before, and the table that leads to
+// them.
+func (g *Gateway) newRoutes(c *config.Configuration, before *Gateway, asksVersions bool) (_ *routeTable, err error) {
 	r := &routeTable{}
 	defer func() {
 		if err != nil {
@@ -141,31 +144,16 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 		}
 	}()
 	byName, specs := make(map[string]*backend, len(c.Upstreams)), make(map[string]*config.UpstreamSpec, len(c.Upstreams))
-	for _, u := range c.Upstreams {
-		b := &backend{name: u.Name, host: u.Authority(), base: u.BasePath(), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect), index: len(r.backends)}
-		b.comparisons = &plain.Comparisons{Found: g.versionsFound(u.Name)}
-		if err := g.connect(b, &u, files); err != nil {
-			return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		b := before.keeps(u)
+		if b == nil {
+			if b, err = g.newBackend(u, asksVersions); err != nil {
+				return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
+			}
 		}
-		b.storage = storage.Backend{
-			Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
-			Failed: func(err *upstream.Error) { g.upstreamFailed(u.Name, err) },
-		}
-		if b.storage.Account = b.kind.account(b); b.storage.Account == nil && b.kind.authorizes() {
-			g.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)
-		}
-		if u.Events == config.RecordEvents {
-			g.recordEvents(b)
-		}
-		if b.kind.discovers() {
-			g.discover(b)
-		}
-		b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { g.upstreamUnproved(u.Name, lack) }}
-		b.grants = b.kind.grants()
-		if u.Dialect == config.Plain {
-			b.authorities = u.Authorities()
-		}
-		byName[u.Name], specs[u.Name] = b, &u
+		b.lease.hold()
+		byName[u.Name], specs[u.Name] = b, u
 		r.backends = append(r.backends, b)
 	}
 	for _, one := range c.Routes {
@@ -183,6 +171,35 @@ func (g *Gateway) newRoutes(c *config.Configuration, files *credentials.Watcher)
 	}
 	r.compile()
 	return r, nil
+}
+
+// newBackend makes a backend.
+func (s *common) newBackend(u *config.UpstreamSpec, asksVersions bool) (*backend, error) {
+	b := &backend{name: u.Name, settings: u, files: s.files.Part(), host: u.Authority(), base: u.BasePath(), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect)}
+	b.comparisons = &plain.Comparisons{Found: s.versionsFound(u.Name), Asks: asksVersions}
+	if err := s.connect(b, u); err != nil {
+		b.files.Close()
+		return nil, err
+	}
+	b.storage = storage.Backend{
+		Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
+		Failed: func(err *upstream.Error) { s.upstreamFailed(u.Name, err) },
+	}
+	if b.storage.Account = b.kind.account(b); b.storage.Account == nil && b.kind.authorizes() {
+		s.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)
+	}
+	if u.Events == config.RecordEvents {
+		s.recordEvents(b)
+	}
+	if b.kind.discovers() {
+		s.discover(b)
+	}
+	b.proofs = &kubernetes.Proofs{Lacking: func(lack error) { s.upstreamUnproved(u.Name, lack) }}
+	b.grants = b.kind.grants()
+	if u.Dialect == config.Plain {
+		b.authorities = u.Authorities()
+	}
+	return b, nil
 }
 
 func underscores(u config.UnderscoreHeaders) message.Underscores {
@@ -210,11 +227,7 @@ func (g *Gateway) Settle(requests, lasting context.Context) (ended int, err erro
 // Shutdown stops accepting, ends what would last, waits for the other requests in progress up to the end of ctx, and closes the backends' connections.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	err := g.server.Shutdown(ctx)
-	g.stop()
-	if g.identity != nil {
-		g.identity.Close()
-	}
-	g.routes.close()
+	g.letGo()
 	return err
 }
 

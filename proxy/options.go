@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies"
-	"github.com/admission-gateway/gateway/proxy/events"
 	"github.com/admission-gateway/gateway/proxy/responses"
 )
 
@@ -65,34 +63,28 @@ type Options struct {
 
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
 type Gateway struct {
-	server   *server.Server
+	*common
 	routes   *routeTable
 	policies func() *policies.Set
-	limiter  *ratelimit.Limiter
-	states   *state.Manager
-	metrics  *telemetry.Telemetry
-	log      *slog.Logger
 
 	requestLimits storage.Limits
-	memory        *requestMemory
 	protobuf      protobuf.Reader
 	admitOnResult bool // validating policies judge what Kubernetes backends would store
-	locks         *storage.Locks
 	locksAlone    bool // several gateways write, and each locks objects for its own writes alone
 	unregistered  config.UnregisteredResources
 	proxies       identity.TrustedProxies
 	// readsForwarded says that the proxies name the client by Forwarded.
 	readsForwarded bool
-	identity       *identity.Authenticators // nil if no credentials are read
+	identity       *authenticators // nil if no credentials are read
 	anonymous      identity.User
-	often          samplers
 	observers      observers
 	current        atomic.Pointer[scopes]
 	handlers       sync.Pool
 	clock          func() time.Time
 	// refusesPlainly says that all refusals are Status objects.
 	refusesPlainly bool
-	stop           context.CancelFunc // of what runs beside the requests
+	served         server.Options // of the server
+	uses           uses
 }
 
 // requestMemory bounds the memory that all requests together hold.
@@ -136,8 +128,6 @@ type observers struct {
 	audit  *audit.Auditor       // nil if no event is recorded
 	tracer *tracing.Tracer      // nil if no request is traced
 	redis  tracing.Redis        // as spans name it
-	// own has nil if nothing is recorded of the gateway itself.
-	own *atomic.Pointer[events.Own]
 	// decisions logs what policies in Rego and constraints decide; nil if none are logged.
 	decisions *decisions.Log
 	// answers is notified of answers that are checked against a document.
@@ -159,7 +149,7 @@ type samplers struct {
 
 func newObservers(o Options, budget *memory.Budget) observers {
 	return observers{
-		redis: redisOf(o.Config.Redis), own: new(atomic.Pointer[events.Own]),
+		redis:  redisOf(o.Config.Redis),
 		access: o.Access, audit: o.Audit, tracer: o.Tracer, decisions: o.Decisions, isIDShown: o.Config.Telemetry.RequestIDs == config.IDsOnAnswers,
 		explanations: o.Config.Telemetry.Explanations,
 		answers:      &responses.Observer{Budget: budget, Metrics: o.Metrics, Log: o.Log},

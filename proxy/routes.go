@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -29,7 +30,11 @@ import (
 
 // backend is an upstream as requests see it.
 type backend struct {
-	name string
+	name     string
+	settings *config.UpstreamSpec
+	files    *credentials.Watcher // of its certificates, keys and tokens
+	lease    lease
+	stop     context.CancelFunc // of what asks it beside the requests; nil if nothing does
 	// authorities are the hosts and ports by which a plain API may name itself; nil for another backend.
 	authorities []string
 	// client carries the requests of clients, own the requests that the gateway makes on its own account.
@@ -47,8 +52,6 @@ type backend struct {
 	credentials config.Credentials
 	// kind is how its requests are served.
 	kind kind
-	// index is its place among the backends.
-	index int
 	// upgrades are the paths on which clients may switch to another protocol.
 	upgrades *upgrades
 	// served knows which kinds the backend serves; nil if it is no Kubernetes API server. What it

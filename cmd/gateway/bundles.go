@@ -25,12 +25,12 @@ import (
 // newBundles makes the bundles of the configuration. None of them is loaded.
 func (n *node) newBundles() (*bundles.Bundles, error) {
 	sources := map[string]bundles.Source{}
-	for i := range n.config.Bundles {
-		s, err := bundleSource(&n.config.Bundles[i], n.files, n.tracer)
+	for i := range n.config.Load().Bundles {
+		s, err := bundleSource(&n.config.Load().Bundles[i], n.files, n.tracer)
 		if err != nil {
 			return nil, fmt.Errorf("bundles[%d]: %w", i, err)
 		}
-		sources[n.config.Bundles[i].Name] = s
+		sources[n.config.Load().Bundles[i].Name] = s
 	}
 	return bundles.New(bundles.Options{
 		Sources: sources, Memory: n.memory, Log: n.log, Activate: n.activateBundle,
@@ -50,6 +50,8 @@ func (n *node) bundleFailed(name string, s bundles.Stage) {
 
 // activateBundle has the policies compiled with another version of a bundle.
 func (n *node) activateBundle(name string, b modules.Bundle) error {
+	n.reloads.mu.Lock() // a set of other files or routes would not have this version
+	defer n.reloads.mu.Unlock()
 	masks, err := n.records.decisions.masks(name, b)
 	if err != nil {
 		return err

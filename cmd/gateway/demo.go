@@ -85,7 +85,7 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 	if err != nil || n == nil {
 		return err
 	}
-	described.Store(n.gateway)
+	described.Store(n.gateway.Load())
 	text := strings.NewReplacer("{gateway}", n.public.Addr().String(), "{admin}", n.private.Addr().String(), "{api}", apiAddress, "{policies}", dir)
 	if _, err := text.WriteString(out, demoText); err != nil {
 		return err

@@ -17,9 +17,10 @@ import (
 
 // newAdmin makes the listener for operators.
 func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
-	c := &n.config.Admin
+	c := &n.config.Load().Admin
 	o := admin.Options{
 		Ready: []admin.Check{
+			{Name: "configuration", Probe: n.configurationHealth},
 			{Name: "policies", Probe: n.policiesReady},
 			{Name: "bundles", Probe: n.bundlesReady},
 			{Name: "state", Probe: n.states.Synced},
@@ -36,10 +37,10 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 		Profiling: c.Profiling,
 		Logger:    n.log,
 	}
-	if n.config.Telemetry.Audit != nil {
+	if n.config.Load().Telemetry.Audit != nil {
 		o.Ready = append(o.Ready, admin.Check{Name: "audit", Probe: n.auditHealth})
 	}
-	if n.config.Telemetry.DecisionLogs != nil {
+	if n.config.Load().Telemetry.DecisionLogs != nil {
 		o.Ready = append(o.Ready, admin.Check{Name: "decision-logs", Probe: n.decisionsHealth})
 	}
 	if c.TokenFile != "" {
@@ -61,10 +62,11 @@ func (n *node) describe(lostLines uint64) admin.Status {
 	s := admin.Status{
 		Version: version(), GoVersion: runtime.Version(), StartTime: started.UTC().Truncate(time.Second),
 		UptimeSeconds: int64(time.Since(started).Seconds()),
+		Configuration: *n.reloads.shown.Load(),
 		Policies:      n.describePolicies(), Upstreams: n.describeUpstreams().Upstreams,
 		Verdicts: tallies(totals.Verdicts), Limits: tallies(totals.Limits),
-		Requests:   admin.InUse{InFlight: totals.InFlight, BodyBytesLimit: n.config.Limits.BodiesInFlightBytes},
-		RateLimits: n.describeLimits(), RequestLimits: requestLimits(&n.config.Limits),
+		Requests:   admin.InUse{InFlight: totals.InFlight, BodyBytesLimit: n.config.Load().Limits.BodiesInFlightBytes},
+		RateLimits: n.describeLimits(), RequestLimits: requestLimits(&n.config.Load().Limits),
 		Rollouts:     []admin.Rollout{},
 		Exceptions:   []admin.Exception{},
 		States:       []admin.State{},
@@ -72,7 +74,7 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		Lost:         admin.Lost{LogLines: lostLines, AuditEvents: []admin.Audit{}},
 	}
 	if n.listening.Load() {
-		s.Requests.BodyBytes = n.gateway.BodyBytesInFlight()
+		s.Requests.BodyBytes = n.gateway.Load().BodyBytesInFlight()
 	}
 	n.describeTerms(&s, time.Now())
 	n.describeOperations(&s)
@@ -129,7 +131,7 @@ func (n *node) describeOperations(s *admin.Status) {
 	if m == nil {
 		return
 	}
-	gateway := asked(n.config)
+	gateway := asked(n.config.Load())
 	for _, one := range m.Current().InForce(gateway.LocalLocks) {
 		s.Operations = append(s.Operations, admin.Operation{
 			Method: one.Method, Path: one.Path, Resource: one.Resource, Routes: append([]string{}, one.Routes(gateway.Routes)...), Holds: one.Holds(),
@@ -181,7 +183,7 @@ func (n *node) foresee(request string) admin.Forecast {
 		shown.Refusal = "the gateway does not serve requests yet"
 		return shown
 	}
-	f := n.gateway.Foresee(request)
+	f := n.gateway.Load().Foresee(request)
 	if f.Refusal != nil {
 		shown.Refusal = f.Refusal.Error()
 	}

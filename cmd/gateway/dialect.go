@@ -48,6 +48,20 @@ func newDialects(c *config.Configuration, backends state.Backends, log *slog.Log
 	return d
 }
 
+// forget leaves out the backends about which is says true.
+func (d *dialects) forget(is func(u *config.UpstreamSpec) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = slices.DeleteFunc(d.open, func(u config.UpstreamSpec) bool { return is(&u) })
+}
+
+// isOpen reports whether the backend of the name has not answered yet.
+func (d *dialects) isOpen(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.open, func(u config.UpstreamSpec) bool { return u.Name == name })
+}
+
 // assumed returns the backends that have not answered yet, and whose dialect is not configured.
 func (d *dialects) assumed() []config.UpstreamSpec {
 	d.mu.Lock()

@@ -38,7 +38,7 @@ func listenOn(address, flag string) (*handover.Listener, error) {
 
 // secured puts TLS over the admin listener if the configuration asks for it.
 func (n *node) secured(l net.Listener) (net.Listener, error) {
-	t := n.config.Admin.TLS
+	t := n.config.Load().Admin.TLS
 	if t == nil {
 		return l, nil
 	}

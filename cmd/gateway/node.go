@@ -36,16 +36,19 @@ import (
 
 // node is one running gateway: the public listener, the admin listener and the policies between them.
 type node struct {
-	config  *config.Configuration
-	log     *slog.Logger
+	config  atomic.Pointer[config.Configuration] // in force
+	logs    *telemetry.Log
+	log     *slog.Logger // of messages
 	metrics *telemetry.Telemetry
-	tracer  *tracing.Tracer // nil if spans are not exported
-	gateway *proxy.Gateway
+	tracer  *tracing.Tracer               // nil if spans are not exported
+	gateway atomic.Pointer[proxy.Gateway] // nil until it is made
 	admin   *admin.Server
+	reloads reloads
 
 	memory  *memory.Budget // of requests, and of data from other servers
 	records records
 	states  *state.Manager
+	limiter *ratelimit.Limiter
 	sharing io.Closer // of the limits that gateways share
 	// locker locks objects for all gateways; nil if they do not share locks.
 	locker    storage.Locker
@@ -79,9 +82,11 @@ type shownPolicies struct {
 func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) {
 	log := logs.Messages
 	n := &node{
-		config: c, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1),
+		logs: logs, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1),
 		memory: memory.NewBudget(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
 	}
+	n.config.Store(c)
+	n.reloads.applied(c, time.Now())
 	if n.metrics, err = telemetry.New(metricsOptions(&c.Telemetry.Metrics)); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
@@ -114,17 +119,12 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.bundles, err = n.newBundles(); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	gateway := asked(c)
-	gateway.Bundles, gateway.Memory, gateway.Timed = n.bundles.Initial(), n.memory, n.policiesCompiled
-	lastGood, err := newLastGood(c)
+	n.metrics.ConfigurationLoaded(c.Hash(), nil, time.Now())
+	how, err := n.policyOptions(c)
 	if err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	manager, found := policies.NewManager(c.Policies.Paths, policies.Options{
-		LastGood: lastGood,
-		Loaded:   n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
-		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
-	})
+	manager, found := policies.NewManager(c.Policies.Paths, how)
 	if manager == nil {
 		return nil, refusedPolicies(lines(found))
 	}
@@ -138,33 +138,19 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, &failure{exitUsage, err}
 	}
 	n.metrics.Expect(auditNames(c.Telemetry.Audit), nil)
-	n.gateway, err = proxy.New(proxy.Options{
-		Config:       c,
-		Policies:     manager.Current,
-		Memory:       n.memory,
-		Limiter:      limiter,
-		States:       n.states,
-		Locker:       n.locker,
-		AsksVersions: true,
-		Credentials:  n.files,
-		Metrics:      n.metrics,
-		Log:          log,
-		Access:       logs.Access,
-		Audit:        n.records.audit.asked(),
-		Tracer:       n.tracer,
-		Decisions:    n.records.decisions.asked(),
-		Pod:          thisPod(),
-	})
+	n.limiter = limiter
+	gateway, err := proxy.New(n.gatewayOptions(c, manager))
 	if err != nil {
 		return nil, &failure{exitUsage, err} // what of the configuration cannot be used
 	}
-	asking := newDialects(c, n.gateway, log)
+	n.gateway.Store(gateway)
+	asking := newDialects(c, gateway, log)
 	if err := asking.ask(context.Background(), asking.assumed()); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	n.dialects.Store(asking)
 	n.metrics.ObserveDroppedLines(logs.Dropped)
-	n.metrics.ObserveBodyBytes(n.gateway.BodyBytesInFlight)
+	n.metrics.ObserveBodyBytes(gateway.BodyBytesInFlight)
 	n.metrics.ObserveCertificates(n.files.Expiries)
 	n.metrics.ObserveStates(n.states.Ages)
 	n.metrics.ObserveBundles(n.bundles.Ages)
@@ -175,6 +161,39 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	}
 	n.public, n.offered = public, []*handover.Listener{public, private}
 	return n, nil
+}
+
+// policyOptions say how policies are compiled for a configuration.
+func (n *node) policyOptions(c *config.Configuration) (policies.Options, error) {
+	gateway := asked(c)
+	gateway.Bundles, gateway.Memory, gateway.Timed = n.bundles.Initial(), n.memory, n.policiesCompiled
+	lastGood, err := newLastGood(c)
+	return policies.Options{
+		LastGood: lastGood,
+		Loaded:   n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
+		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: n.log, Gateway: gateway,
+	}, err
+}
+
+// gatewayOptions say how requests are served by a configuration.
+func (n *node) gatewayOptions(c *config.Configuration, manager *policies.Manager) proxy.Options {
+	return proxy.Options{
+		Config:       c,
+		Policies:     manager.Current,
+		Memory:       n.memory,
+		Limiter:      n.limiter,
+		States:       n.states,
+		Locker:       n.locker,
+		AsksVersions: true,
+		Credentials:  n.files,
+		Metrics:      n.metrics,
+		Log:          n.log,
+		Access:       n.logs.AccessFor(accessOptions(&c.Telemetry.Log)),
+		Audit:        n.records.audit.asked(),
+		Tracer:       n.tracer,
+		Decisions:    n.records.decisions.asked(),
+		Pod:          thisPod(),
+	}
 }
 
 // newLastGood keeps policy files for gateways that start later; nil if the configuration does not ask for that.
@@ -221,20 +240,20 @@ func serveSignals() (signals <-chan os.Signal, ignore func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// run serves until a signal asks for the end: SIGHUP reads the policies again, any other one drains. An error is why the
+// run serves until a signal asks for the end: SIGHUP reads all files again, any other one drains. An error is why the
 // gateway ended on its own, or that requests were cut off.
 func (n *node) run(signals <-chan os.Signal) error {
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
-	go n.manager.Load().Run(watching)
+	n.reloads.watch(watching, n)
 	go n.files.Run(watching)
 	go n.bundles.Run(watching)
-	go n.dialects.Load().run(watching, n.mistaken)
-	go func() { n.failed <- n.gateway.Serve(n.public) }()
+	gateway := n.gateway.Load()
+	go func() { n.failed <- gateway.Serve(n.public) }()
 	n.listening.Store(true)
 	go memory.ForgetStart()
-	readPolicies, readCredentials := onDemand(func() { n.manager.Load().Reload() }), onDemand(n.files.Reload)
-	defer close(readPolicies)
+	readFiles, readCredentials := onDemand(n.readFiles), onDemand(n.files.Reload)
+	defer close(readFiles)
 	defer close(readCredentials)
 	systemd := supervisor{n.log}
 	systemd.ready(watching)
@@ -250,8 +269,8 @@ func (n *node) run(signals <-chan os.Signal) error {
 			return err
 		case s := <-signals:
 			if s == syscall.SIGHUP {
-				n.log.Info("reading the policy files and those with credentials again", "cause", "SIGHUP")
-				ask(readPolicies)
+				n.log.Info("reading the configuration, the policy files and those with credentials again", "cause", "SIGHUP")
+				ask(readFiles)
 				ask(readCredentials)
 				n.reopenLogs()
 				continue
@@ -284,14 +303,15 @@ func ask(demands chan<- struct{}) {
 // drain ends the service in order: first readiness, then, after a while, requests in progress, then new ones. A further
 // signal skips a wait. Another process may listen on the same addresses from now on.
 func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
+	c := n.reloads.end(n)
 	n.admin.Drain()
 	for _, l := range n.offered {
 		if err := l.Offer(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			n.log.Warn("another process cannot take the address over", "address", l.Addr(), "cause", err)
 		}
 	}
-	n.gateway.Drain()
-	n.log.Info("draining", "cause", cause.String(), "drainSeconds", int(n.config.DrainSeconds))
+	n.gateway.Load().Drain()
+	n.log.Info("draining", "cause", cause.String(), "drainSeconds", int(c.DrainSeconds))
 	hurry := func(done <-chan struct{}, then func()) {
 		for {
 			select {
@@ -307,7 +327,7 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 			}
 		}
 	}
-	waiting, skip := context.WithTimeout(context.Background(), n.config.DrainSeconds.Duration())
+	waiting, skip := context.WithTimeout(context.Background(), c.DrainSeconds.Duration())
 	hurry(waiting.Done(), skip)
 	skip()
 
@@ -319,7 +339,7 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	n.states.Close()
 	close(finished)
 	if err != nil {
-		err = fmt.Errorf("some requests did not finish within %d seconds (shutdownDeadlineSeconds) and were cut off", n.config.ShutdownDeadlineSeconds)
+		err = fmt.Errorf("some requests did not finish within %d seconds (shutdownDeadlineSeconds) and were cut off", c.ShutdownDeadlineSeconds)
 	}
 	if lost := closeAudit(n.records.audit); lost != nil {
 		n.log.Error("the audit log could not be closed", "cause", lost)
@@ -339,13 +359,14 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 // finish serves on until what is in progress is done, as long as that may take, and then stops. The listener closes last: the
 // gateway that comes after this one may be its only one, and may not begin before this process ends.
 func (n *node) finish(hurried context.Context) error {
-	deadline := time.Now().Add(n.config.ShutdownDeadlineSeconds.Duration())
+	c, gateway := n.config.Load(), n.gateway.Load()
+	deadline := time.Now().Add(c.ShutdownDeadlineSeconds.Duration())
 	requests, cancel := context.WithDeadline(hurried, deadline)
 	defer cancel()
-	upgrades, cancel := context.WithTimeout(hurried, n.config.UpgradeDrainSeconds.Duration())
+	upgrades, cancel := context.WithTimeout(hurried, c.UpgradeDrainSeconds.Duration())
 	defer cancel()
-	n.log.Info("finishing", "shutdownDeadlineSeconds", int(n.config.ShutdownDeadlineSeconds), "upgradeDrainSeconds", int(n.config.UpgradeDrainSeconds))
-	ended, err := n.gateway.Settle(requests, upgrades)
+	n.log.Info("finishing", "shutdownDeadlineSeconds", int(c.ShutdownDeadlineSeconds), "upgradeDrainSeconds", int(c.UpgradeDrainSeconds))
+	ended, err := gateway.Settle(requests, upgrades)
 	if ended > 0 {
 		n.log.Info("upgraded connections and followed logs are ended", "count", ended)
 	}
@@ -355,7 +376,7 @@ func (n *node) finish(hurried context.Context) error {
 	}
 	last, cancel := context.WithDeadline(hurried, deadline)
 	defer cancel()
-	return errors.Join(err, n.gateway.Shutdown(last))
+	return errors.Join(err, gateway.Shutdown(last))
 }
 
 func (n *node) policiesReady() error {
@@ -377,7 +398,7 @@ func (n *node) upstreamsReady() error {
 	if !n.listening.Load() {
 		return errors.New("no upstream has been asked yet")
 	}
-	return n.gateway.Ready()
+	return n.gateway.Load().Ready()
 }
 
 func (n *node) listenerReady() error {
@@ -428,10 +449,10 @@ func (n *node) policiesRejected(found []finding.Finding) {
 
 // own records what happens to the gateway itself as Events. Before there is a gateway nothing is recorded.
 func (n *node) own() *events.Own {
-	if n.gateway == nil {
-		return nil
+	if g := n.gateway.Load(); g != nil {
+		return g.Own()
 	}
-	return n.gateway.Own()
+	return nil
 }
 
 // theFiles are the policy files to Events.

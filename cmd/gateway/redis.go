@@ -21,7 +21,7 @@ import (
 // share makes the limiter count shared limits in Redis, if the configuration names one. It does not
 // wait for Redis: the gateway is ready without it.
 func (n *node) share(limiter *ratelimit.Limiter) (io.Closer, error) {
-	c := n.config.Redis
+	c := n.config.Load().Redis
 	if c == nil {
 		return io.NopCloser(nil), nil
 	}

@@ -26,8 +26,8 @@ server of its cluster is the backend where neither they nor the file name one.
 A backend that is named by its URL is taken for an ordinary JSON API unless --dialect or the file says more. It is asked
 for its version first: if a Kubernetes API server answers, the gateway does not start without a stated dialect.
 
-Policy files, certificates and tokens are read again when they change, and on SIGHUP. Files with errors never replace
-what is in force. SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds and
+The configuration file, policy files, certificates and tokens are read again when they change, and on SIGHUP. Files with
+errors never replace what is in force. Some settings need a restart: the log and 'gateway status' name them. SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds and
 until those in progress finish, then the process exits with 0. A second SIGTERM does not wait for drainSeconds to pass.
 
 The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
@@ -52,6 +52,7 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 			if err != nil || n == nil {
 				return err
 			}
+			n.reloads.file, n.reloads.flags = file, &flags
 			tellMemory(&c.Limits, log.Messages)
 			return n.run(signals)
 		},

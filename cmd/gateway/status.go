@@ -177,8 +177,19 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			fmt.Fprintf(&b, "  %s, while requests are served: %s\n", one.Name, one.Warning)
 		}
 	}
+	c := &s.Configuration
+	fmt.Fprintf(&b, "\nconfiguration: hash %.12s, in force since %s\n", c.Hash, c.LoadTime.Format(time.RFC3339))
+	if len(c.NeedsRestart) > 0 {
+		fmt.Fprintf(&b, "A RESTART IS NEEDED for %s\n", strings.Join(c.NeedsRestart, ", "))
+	}
+	if failed := c.LastFailure; failed != nil {
+		fmt.Fprintf(&b, "THE NEWEST CONFIGURATION IS NOT IN FORCE since %s\n", failed.Time.Format(time.RFC3339))
+		for _, line := range failed.Findings {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+	}
 	p := &s.Policies
-	fmt.Fprintf(&b, "\npolicies: generation %d, hash %.12s, in force since %s\n", p.Generation, p.Hash, p.LoadTime.Format(time.RFC3339))
+	fmt.Fprintf(&b, "policies: generation %d, hash %.12s, in force since %s\n", p.Generation, p.Hash, p.LoadTime.Format(time.RFC3339))
 	if r := p.LastReload; r != nil {
 		fmt.Fprintf(&b, "last read at %s: %s, %s\n", r.Time.Format(time.RFC3339), r.Outcome, count(len(r.Findings), "finding"))
 		for _, line := range r.Findings {

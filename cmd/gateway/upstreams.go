@@ -73,5 +73,5 @@ func (n *node) upstreams() []proxy.Upstream {
 	if !n.listening.Load() {
 		return nil
 	}
-	return n.gateway.Upstreams()
+	return n.gateway.Load().Upstreams()
 }

@@ -13,8 +13,9 @@ type Status struct {
 	// UptimeSeconds is the time since then.
 	UptimeSeconds int64 `json:"uptimeSeconds"`
 	// Ready are the checks of /readyz.
-	Ready    []Readiness `json:"ready"`
-	Policies Policies    `json:"policies"`
+	Ready         []Readiness   `json:"ready"`
+	Configuration Configuration `json:"configuration"`
+	Policies      Policies      `json:"policies"`
 	// Verdicts are counted since the start. So are the decisions of rate limits, by their names.
 	Verdicts []Tally `json:"verdicts"`
 	Limits   []Tally `json:"limits"`
@@ -34,6 +35,18 @@ type Status struct {
 	States       []State       `json:"states"`
 	Certificates []Certificate `json:"certificates"`
 	Lost         Lost          `json:"lost"`
+}
+
+// Configuration is the configuration in force.
+type Configuration struct {
+	// Hash of its settings, defaults included, without the contents of the files that it names.
+	Hash string `json:"hash"`
+	// LoadTime is when it came into force.
+	LoadTime time.Time `json:"loadTime"`
+	// NeedsRestart are the keys whose values in the file differ from those in force until the gateway is started anew.
+	NeedsRestart []string `json:"needsRestart,omitempty"`
+	// LastFailure is set while the file is refused.
+	LastFailure *Failure `json:"lastFailure,omitempty"`
 }
 
 // Readiness is a check of health.

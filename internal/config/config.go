@@ -91,7 +91,9 @@ type Configuration struct {
 	Telemetry Telemetry `json:"telemetry"`
 	// Redis keeps the limits that gateways share; if nil, no policy may ask for shared limits.
 	Redis *Redis `json:"redis"`
-	hash  string
+
+	hash   string
+	stated Limits // without what is derived from the machine
 }
 
 // Hash is the SHA-256 of the configuration with its defaults and flags, without the contents of the files that it names.

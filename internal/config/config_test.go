@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 	u.assumeDialect()
 	want.Upstreams = []UpstreamSpec{u}
 	want.Routes = []Route{{PathPrefix: "/", Upstream: "default"}}
-	want.hash = c.hash // TestHash
+	want.hash, want.stated = c.hash, c.stated // TestHash, TestReload
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
@@ -94,7 +94,7 @@ unregisteredResources: {protectStatus: true, checkNames: true}
 	want.DrainSeconds, want.UnderscoreHeaders = 0, Drop
 	want.TrustedProxies = []Prefix{{netip.MustParsePrefix("10.0.0.0/8")}, {netip.MustParsePrefix("::1/128")}}
 	want.UnregisteredResources = UnregisteredResources{ProtectStatus: true, CheckNames: true}
-	want.hash = c.hash // TestHash
+	want.hash, want.stated = c.hash, c.stated // TestHash, TestReload
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}
@@ -112,7 +112,7 @@ func TestFlagsOverride(t *testing.T) {
 	u := defaultUpstream()
 	u.Name, u.Endpoints, u.Dialect = "default", []string{"http://c"}, Plain
 	want.Upstreams, want.Routes, want.Policies.Paths = []UpstreamSpec{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, []string{"y", "z"}
-	want.hash = c.hash // TestHash
+	want.hash, want.stated = c.hash, c.stated // TestHash, TestReload
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)
 	}

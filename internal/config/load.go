@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -15,6 +13,15 @@ import (
 // Errors; an error in the file is "FILE:LINE: FIELD.PATH: MESSAGE", and an error in a flag begins
 // with the flag's name.
 func Load(file string, flags Flags) (*Configuration, error) {
+	c, _, err := compose(file, flags)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.finish()
+}
+
+// compose is Load without what follows from the whole. The object is that of the file; nil if there is none.
+func compose(file string, flags Flags) (*Configuration, *manifest.Object, error) {
 	c := Default()
 	var errs Errors
 	var o *manifest.Object
@@ -31,15 +38,9 @@ func Load(file string, flags Flags) (*Configuration, error) {
 		errs = c.complete(file)
 	}
 	if len(errs) > 0 {
-		return nil, errs
+		return nil, nil, errs
 	}
-	data, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	c.hash = fmt.Sprintf("%x", sha256.Sum256(data)) // before what depends on the machine
-	c.Limits.derive()
-	return c, nil
+	return c, o, nil
 }
 
 // read reads a file on its own. The object is nil if it cannot be decoded.

@@ -33,9 +33,17 @@ const maxQuiet = 20
 type Watcher struct {
 	options Options
 
+	whole *Watcher // that this one is a part of; nil if it is none
+
 	mu     sync.Mutex // guards what follows, and serializes readings
-	values []refresher
-	dirs   []string
+	values []watched
+}
+
+// watched is a value that is kept up to date.
+type watched struct {
+	refresher
+	dirs []string // that its files are in
+	part *Watcher // that has added it
 }
 
 // refresher is a Value of any type.
@@ -78,16 +86,34 @@ func NewWatcher(o Options) *Watcher {
 	return &Watcher{options: o}
 }
 
+// Part returns a Watcher whose values are kept up to date with those of w, until the part is closed.
+func (w *Watcher) Part() *Watcher {
+	whole := w
+	if w.whole != nil {
+		whole = w.whole
+	}
+	return &Watcher{options: w.options, whole: whole}
+}
+
+// Close lets go of the values of a part. They keep what they have read.
+func (w *Watcher) Close() {
+	w.whole.mu.Lock()
+	defer w.whole.mu.Unlock()
+	w.whole.values = slices.DeleteFunc(w.whole.values, func(v watched) bool { return v.part == w })
+}
+
 // add keeps a value up to date from now on.
 func (w *Watcher) add(r refresher, files []string) {
+	v := watched{refresher: r, part: w}
+	for _, f := range files {
+		v.dirs = append(v.dirs, filepath.Dir(f))
+	}
+	if w.whole != nil {
+		w = w.whole
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.values = append(w.values, r)
-	for _, f := range files {
-		if dir := filepath.Dir(f); !slices.Contains(w.dirs, dir) {
-			w.dirs = append(w.dirs, dir)
-		}
-	}
+	w.values = append(w.values, v)
 }
 
 // Reload reads all files again, as Run does when they have changed.
@@ -117,14 +143,20 @@ func (w *Watcher) Reload() {
 // Run keeps all values up to date until ctx is done.
 func (w *Watcher) Run(ctx context.Context) {
 	files := watch.Files{
-		Of: "the files with credentials", Dirs: w.watched, Changed: w.Reload,
+		Of: "the files with credentials", Dirs: w.watchedDirs, Changed: w.Reload,
 		Poll: w.options.Poll, Quiet: w.options.Quiet, Patience: maxQuiet * w.options.Quiet, Log: w.options.Log,
 	}
 	files.Run(ctx)
 }
 
-func (w *Watcher) watched() []string {
+// watchedDirs returns the directories of all files.
+func (w *Watcher) watchedDirs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.dirs)
+	var dirs []string
+	for _, v := range w.values {
+		dirs = append(dirs, v.dirs...)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }

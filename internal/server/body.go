@@ -50,7 +50,7 @@ func (x *exchange) receiveBody(limit int64) error {
 	if err := x.expect(); err != nil {
 		return err
 	}
-	x.conn.socket.setReadDeadline(time.Now().Add(x.conn.server.o.BodyTimeout))
+	x.conn.socket.setReadDeadline(time.Now().Add(x.conn.server.settings.Load().BodyTimeout))
 	if length < 0 {
 		c := chunkReader{in: in, buffer: &x.request.body, start: x.headEnd, limit: limit}
 		return c.read()

@@ -13,6 +13,7 @@ import (
 // carries one at a time: it is both a connection and an ongoing exchange.
 type conn struct {
 	server   *Server
+	adopted  *settings        // by which its heads are read
 	options  *message.Options // for the heads of this peer
 	socket   socket
 	in       input
@@ -24,17 +25,26 @@ type conn struct {
 }
 
 func (s *Server) newConn(nc net.Conn) *conn {
-	c := &conn{server: s, options: &s.untrusted, socket: socket{Conn: nc}, peer: s.peerOf(nc)}
-	if c.peer.IsTrusted {
-		c.options = &s.trusted
-	}
-	c.pace = pace{rate: s.o.DrainRate, credit: s.o.WriteTimeout}
+	c := &conn{server: s, socket: socket{Conn: nc}, peer: s.peerOf(nc)}
+	c.adopt(s.settings.Load())
 	c.in = input{socket: &c.socket, buffers: &s.buffers}
-	if s.o.TLS == nil {
+	if s.settings.Load().TLS == nil {
 		c.in.waitBare()
 	}
 	s.add(c)
 	return c
+}
+
+// adopt has the next head read by settings.
+func (c *conn) adopt(s *settings) {
+	c.adopted, c.options, c.peer.IsTrusted = s, &s.untrusted, false
+	for _, trusted := range s.TrustedProxies {
+		c.peer.IsTrusted = c.peer.IsTrusted || trusted.Contains(c.peer.Addr)
+	}
+	if c.peer.IsTrusted {
+		c.options = &s.trusted
+	}
+	c.pace = pace{rate: s.DrainRate, credit: s.WriteTimeout}
 }
 
 // stop ends the connection, if it is idle, sends only events or would last.
@@ -81,7 +91,9 @@ func (c *conn) rest() bool {
 	return phase < stopping
 }
 
-func (c *conn) send(p []byte) (int, error) { return c.socket.send(p, c.server.o.WriteTimeout) }
+func (c *conn) send(p []byte) (int, error) {
+	return c.socket.send(p, c.server.settings.Load().WriteTimeout)
+}
 
 // errClientLeft is the error of an answer that the client did not read to its end.
 var errClientLeft = errors.New("the client closed the connection before the answer was complete")
@@ -94,7 +106,7 @@ func (c *conn) sendAnswer(p []byte) error {
 
 // sendPart sends a part of an answer that may be long.
 func (c *conn) sendPart(p []byte) error {
-	_, err := c.socket.sendPaced(p, &c.pace, c.server.o.WriteTimeout)
+	_, err := c.socket.sendPaced(p, &c.pace, c.server.settings.Load().WriteTimeout)
 	return c.leftBy(err)
 }
 
@@ -104,7 +116,7 @@ func (c *conn) leftBy(err error) error {
 		return nil
 	}
 	if isTimeout(err) {
-		c.server.o.TooSlow()
+		c.server.settings.Load().TooSlow()
 	}
 	return errors.Join(errClientLeft, err)
 }

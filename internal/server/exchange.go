@@ -36,7 +36,7 @@ const (
 func (c *conn) newExchange() *exchange {
 	x := &c.exchange
 	*x = exchange{request: Request{Head: x.request.Head}, conn: c}
-	x.request.open(c.server.o.Memory, &c.peer, x)
+	x.request.open(c.server.settings.Load().Memory, &c.peer, x)
 	return x
 }
 

@@ -16,6 +16,9 @@ func (c *conn) next() bool {
 	if !c.await() {
 		return false
 	}
+	if now := c.server.settings.Load(); now != c.adopted {
+		c.adopt(now)
+	}
 	in, from := &c.in, 0
 	for late := false; ; late = true {
 		end, next, flaw := message.HeadEnd(in.received(), from)
@@ -32,7 +35,7 @@ func (c *conn) next() bool {
 		from = next
 		if !late {
 			// The rest must come soon, whatever trickles in meanwhile.
-			c.socket.setReadDeadline(time.Now().Add(c.server.o.HeadTimeout))
+			c.socket.setReadDeadline(time.Now().Add(c.server.settings.Load().HeadTimeout))
 		}
 		if in.w == len(in.buf) {
 			in.grow(c.options.HeadBytes)
@@ -52,7 +55,7 @@ func (c *conn) await() bool {
 	if !c.rest() {
 		return false
 	}
-	c.socket.armRead(c.server.o.IdleTimeout)
+	c.socket.armRead(c.server.settings.Load().IdleTimeout)
 	in.await()
 	return c.life.wake() && in.w > 0
 }

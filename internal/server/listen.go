@@ -45,13 +45,13 @@ func (l *listener) accept() (net.Conn, error) {
 	for pause := time.Duration(0); ; {
 		nc, err := l.Accept()
 		switch {
-		case err == nil && l.server.Open() >= l.server.o.MaxConns:
+		case err == nil && l.server.Open() >= l.server.settings.Load().MaxConns:
 			l.server.turnAway(nc)
 		case err == nil:
 			return nc, nil
 		case isShortage(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			l.server.o.Log.Warn("a connection could not be accepted", "cause", err, "pause", pause)
+			l.server.settings.Load().Log.Warn("a connection could not be accepted", "cause", err, "pause", pause)
 			time.Sleep(pause)
 			continue
 		default:
@@ -73,11 +73,11 @@ func isShortage(err error) bool {
 
 // turnAway answers a connection over the limit, without waiting for the client.
 func (s *Server) turnAway(nc net.Conn) {
-	retryAfter := s.o.RetryAfter(time.Now())
+	retryAfter := s.settings.Load().RetryAfter(time.Now())
 	body := status.AppendJSON(nil, &status.ServiceUnavailable("the gateway has as many connections as it may", retryAfter).ErrStatus)
 	answer := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: " + strconv.Itoa(retryAfter) +
 		"\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + string(body)
-	if s.o.TLS == nil { // nothing can be said before a handshake
+	if s.settings.Load().TLS == nil { // nothing can be said before a handshake
 		_ = nc.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 		_, _ = nc.Write([]byte(answer))
 	}

@@ -35,13 +35,10 @@ type verdict struct {
 }
 
 func (s *Server) peerOf(nc net.Conn) Peer {
-	p := Peer{Proto: "http", files: s.o.TLS}
+	p := Peer{Proto: "http", files: s.settings.Load().TLS}
 	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		p.Addr = addr.AddrPort().Addr().Unmap().WithZone("")
 		p.IP = p.Addr.String()
-	}
-	for _, trusted := range s.o.TrustedProxies {
-		p.IsTrusted = p.IsTrusted || trusted.Contains(p.Addr)
 	}
 	return p
 }

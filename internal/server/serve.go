@@ -9,7 +9,7 @@ import (
 // serve serves the requests of the connection to the last.
 func (c *conn) serve() {
 	defer c.end()
-	if c.server.o.TLS != nil {
+	if c.server.settings.Load().TLS != nil {
 		if ok := c.handshake(); !ok {
 			return
 		}
@@ -39,11 +39,11 @@ func (c *conn) callHandler(x *exchange) {
 		if p == nil {
 			return
 		}
-		c.server.o.Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
+		c.server.settings.Load().Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
 		x.endAfter(end)
 		if !x.answered {
 			var answer message.Response
-			c.server.o.Panicked(&answer)
+			c.server.settings.Load().Panicked(&answer)
 			x.Send(&answer)
 		}
 	}()

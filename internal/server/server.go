@@ -103,18 +103,32 @@ type Handler func(r *Request)
 
 // Server accepts connections and hands each request to the handler.
 type Server struct {
-	o                  Options
-	handle             Handler
-	trusted, untrusted message.Options
-	buffers            buffers
-	lingering          lingering
-	phase              atomic.Int32
+	settings  atomic.Pointer[settings]
+	handle    Handler
+	buffers   buffers
+	lingering lingering
+	phase     atomic.Int32
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
 	conns     map[connection]struct{}
 	listeners []*listener
 	empty     chan struct{} // closed when a shutdown has no connections left to wait for
 	settling  settling
+}
+
+// settings are the options, and how heads are read by them.
+type settings struct {
+	Options
+	trusted, untrusted message.Options
+}
+
+// settingsOf returns the settings of complete options.
+func settingsOf(o Options) *settings {
+	s := &settings{Options: o}
+	s.untrusted = message.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers, Underscores: o.Underscores}
+	s.trusted = s.untrusted
+	s.trusted.Trusted, s.trusted.Forwarded = true, o.Forwarded
+	return s
 }
 
 // A connection is a client's as its server sees it, from other goroutines and under the server's
@@ -149,12 +163,19 @@ const (
 // New returns a server that serves no listener yet.
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
-	s := &Server{o: o, handle: handle, conns: map[connection]struct{}{}, empty: make(chan struct{})}
-	s.untrusted = message.Options{HeadBytes: o.HeadBytes, TargetBytes: o.TargetBytes, Headers: o.Headers, Underscores: o.Underscores}
-	s.trusted = s.untrusted
-	s.trusted.Trusted, s.trusted.Forwarded = true, o.Forwarded
+	s := &Server{handle: handle, conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s.settings.Store(settingsOf(o))
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
 	return s
+}
+
+// Configure brings other options into force, for the next request of each connection. TLS, MaxConns and Memory stay as they
+// are.
+func (s *Server) Configure(o Options) {
+	now := s.settings.Load()
+	o.TLS, o.MaxConns, o.Memory = now.TLS, now.MaxConns, now.Memory
+	o.setDefaults()
+	s.settings.Store(settingsOf(o))
 }
 
 // Serve serves the connections of ln until Shutdown; it returns nil then.

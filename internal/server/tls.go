@@ -17,8 +17,8 @@ func (c *conn) handshake() bool {
 	if !c.rest() {
 		return false
 	}
-	over := secure.Server(under, c.server.o.TLS.Get().Config)
-	_ = under.SetDeadline(time.Now().Add(c.server.o.HeadTimeout))
+	over := secure.Server(under, c.server.settings.Load().TLS.Get().Config)
+	_ = under.SetDeadline(time.Now().Add(c.server.settings.Load().HeadTimeout))
 	err := over.Handshake()
 	_ = under.SetDeadline(time.Time{})
 	if !c.life.wake() {
@@ -38,8 +38,8 @@ func (c *conn) handshake() bool {
 // handshakeFailed ends a connection, except one whose client speaks plain HTTP: it gets an answer
 // that says so.
 func (c *conn) handshakeFailed(err error) bool {
-	c.server.o.HandshakeFailed()
-	c.server.o.Log.Debug("a TLS handshake failed", "peer", c.peer.IP, "cause", err)
+	c.server.settings.Load().HandshakeFailed()
+	c.server.settings.Load().Log.Debug("a TLS handshake failed", "peer", c.peer.IP, "cause", err)
 	var other tls.RecordHeaderError
 	if !errors.As(err, &other) || other.Conn == nil || !isHTTP(other.RecordHeader[:]) {
 		return false

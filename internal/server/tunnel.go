@@ -17,7 +17,7 @@ func (x *exchange) SendTunnel(head []byte, backend net.Conn, closeBackend func()
 	c := x.conn
 	t := tunnel{
 		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
-		idle: c.server.o.UpgradeIdleTimeout, start: time.Now(),
+		idle: c.server.settings.Load().UpgradeIdleTimeout, start: time.Now(),
 	}
 	c.sending.setTunnel(t.end) // before the client knows of it
 	if c.server.flows(c) {

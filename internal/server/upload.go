@@ -169,7 +169,7 @@ func (u *upload) fill() error {
 // arm sets the time within which the client must send something.
 func (u *upload) arm() error {
 	s := &u.exchange.conn.socket
-	s.armRead(u.exchange.conn.server.o.BodyTimeout)
+	s.armRead(u.exchange.conn.server.settings.Load().BodyTimeout)
 	if u.is(interrupted) {
 		return message.ErrInterrupted
 	}

@@ -42,6 +42,7 @@ type feed struct {
 	tried   chan struct{} // closed when the first attempt is over
 	first   sync.Once
 	failure atomic.Pointer[failure]
+	round   atomic.Pointer[context.CancelFunc] // ends what the feed does now, so that it begins anew
 
 	stop func()
 }
@@ -75,25 +76,41 @@ func (f *feed) why() error {
 func (f *feed) run(ctx context.Context) {
 	wait := f.firstWait
 	for ctx.Err() == nil {
-		version, err := f.fill(ctx)
+		round, end := context.WithCancel(ctx)
+		f.round.Store(&end)
+		version, err := f.fill(round)
 		switch {
 		case err == nil && f.source.Mode == Poll:
 			f.noteSuccess()
 			wait = f.firstWait
-			pause(ctx, f.source.Period)
+			pause(round, f.source.Period)
+			end()
 			continue
 		case err == nil && version == "":
 			err = errors.New("the list has no resourceVersion to watch from: state the mode 'Poll'")
 		case err == nil:
 			wait = f.firstWait
-			err = f.follow(ctx, version)
+			err = f.follow(round, version)
 		}
-		if ctx.Err() != nil {
+		isRenewed := round.Err() != nil
+		end()
+		switch {
+		case ctx.Err() != nil:
 			return
+		case isRenewed:
+			wait = f.firstWait
+			continue
 		}
 		f.noteFailure(err)
 		pause(ctx, jittered(wait))
 		wait = min(2*wait, longestWait)
+	}
+}
+
+// renew has the collection listed anew, because it is read elsewhere now.
+func (f *feed) renew() {
+	if end := f.round.Load(); end != nil {
+		(*end)()
 	}
 }
 

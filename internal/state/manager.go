@@ -88,10 +88,19 @@ func (m *Manager) Reviews() *access.Reviews { return m.reviews }
 // OnChange sets Options.Changed. It must be called before Start.
 func (m *Manager) OnChange(f func(path string, err error)) { m.options.Changed = f }
 
-// Start begins to keep up to date what Apply asked for.
+// Start begins to keep up to date what Apply asked for. If it has begun before, other backends are read from now on: the
+// collections whose backend is another one are listed anew.
 func (m *Manager) Start(b Backends) {
 	m.mu.Lock()
+	before := m.backends
 	m.backends = b
+	if before != nil {
+		for _, f := range m.feeds {
+			if before.Backend(f.source.Upstream, f.source.Path) != b.Backend(f.source.Upstream, f.source.Path) {
+				f.renew()
+			}
+		}
+	}
 	wanted := m.wanted
 	m.mu.Unlock()
 	m.Apply(wanted)
@@ -118,8 +127,7 @@ func (m *Manager) Apply(sources []*Source) {
 			delete(m.unused, k)
 		}
 		if m.feeds[k] == nil {
-			backends := m.backends
-			m.feeds[k] = newFeed(s, func() Backend { return backends.Backend(s.Upstream, s.Path) }, m.options)
+			m.feeds[k] = newFeed(s, func() Backend { return m.backendOf(s.Upstream, s.Path) }, m.options)
 		}
 	}
 	for k := range m.feeds {

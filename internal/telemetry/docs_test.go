@@ -101,6 +101,7 @@ func fill(t *Telemetry) {
 	SinkFailed(t, "audit", "log", syscall.ENOSPC)
 	t.EventRecorded("api", "Sent")
 	t.SharedLimitDecided("Admitted", time.Millisecond)
+	t.ConfigurationLoaded("h", []string{"listen"}, time.Now())
 	t.PoliciesLoaded(1, "h", time.Now())
 	t.BundleFailed("b", "Download")
 	DecisionsLost(t, "service", "QueueFull", 1)

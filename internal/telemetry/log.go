@@ -34,6 +34,7 @@ type Log struct {
 	// Access has the lines about requests.
 	Access *AccessLog
 	lines  *Lines
+	level  *slog.LevelVar // of Messages
 }
 
 // OpenLog returns a log that is written to w. It has to be closed.
@@ -43,7 +44,10 @@ func OpenLog(w io.Writer, o LogOptions) (*Log, error) {
 		l.Messages.Warn("lines of the log were dropped, because it is read too slowly", "lines", dropped)
 	})
 	var err error
-	if l.Messages, err = NewLogger(lines, o.Level, o.Format); err != nil {
+	if l.level, err = parseLevel(o.Level); err != nil {
+		return nil, err
+	}
+	if l.Messages, err = newLogger(lines, l.level, o.Format); err != nil {
 		return nil, err
 	}
 	// Whether a request has a line does not depend on the level of messages.
@@ -58,20 +62,44 @@ func OpenLog(w io.Writer, o LogOptions) (*Log, error) {
 // Dropped returns how many lines were dropped so far because the log is read too slowly.
 func (l *Log) Dropped() uint64 { return l.lines.Dropped() }
 
+// SetLevel changes the least level of messages.
+func (l *Log) SetLevel(level string) error {
+	next, err := parseLevel(level)
+	if err == nil {
+		l.level.Set(next.Level())
+	}
+	return err
+}
+
+// AccessFor returns a log of requests with other options, whose lines go where those of Access go.
+func (l *Log) AccessFor(o AccessOptions) *AccessLog { return newAccessLog(l.Access.handler, o) }
+
 // Close writes what waits, for as long as ctx lasts.
 func (l *Log) Close(ctx context.Context) error { return l.lines.Close(ctx) }
 
 // NewLogger returns a logger that writes records of at least the given level to w. Level and format are read without
 // regard to case; empty means Info and Text.
 func NewLogger(w io.Writer, level string, format LogFormat) (*slog.Logger, error) {
-	options := &slog.HandlerOptions{}
+	least, err := parseLevel(level)
+	if err != nil {
+		return nil, err
+	}
+	return newLogger(w, least, format)
+}
+
+// parseLevel reads a level; empty means Info.
+func parseLevel(level string) (*slog.LevelVar, error) {
+	least := new(slog.LevelVar)
 	if level != "" {
-		var l slog.Level
-		if err := l.UnmarshalText([]byte(level)); err != nil {
+		if err := least.UnmarshalText([]byte(level)); err != nil {
 			return nil, fmt.Errorf("log level '%s' must be one of 'Debug', 'Info', 'Warn', 'Error'", level)
 		}
-		options.Level = l
 	}
+	return least, nil
+}
+
+func newLogger(w io.Writer, least slog.Leveler, format LogFormat) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{Level: least}
 	switch strings.ToLower(string(format)) {
 	case "", "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil

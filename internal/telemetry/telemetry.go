@@ -41,6 +41,7 @@ type Telemetry struct {
 	requests  requests
 	gauges    gauges
 	policy    policyState
+	config    configState
 	events    events
 	upstreams upstreams
 	security  security
@@ -92,6 +93,7 @@ func New(o Options) (*Telemetry, error) {
 	for _, register := range []func() error{
 		func() error { return t.gauges.register(meter) },
 		func() error { return t.policy.register(meter) },
+		func() error { return t.config.register(meter) },
 		func() error { return t.events.register(meter) },
 		func() error { return t.upstreams.register(meter) },
 		func() error { return t.security.register(meter) },

@@ -72,6 +72,8 @@ func equalLines(t *testing.T, got, want []string) {
 
 func TestMetricsBeforeAnyRequest(t *testing.T) {
 	equalLines(t, scrape(t, newTelemetry(t)), []string{
+		`gateway_config_reload_failure_total 0`,
+		`gateway_config_reload_success_total 0`,
 		`gateway_credentials_reload_failure_total 0`,
 		`gateway_credentials_reload_success_total 0`,
 		`gateway_log_dropped_lines_total 0`,
@@ -238,6 +240,9 @@ func TestSeriesAreBounded(t *testing.T) {
 
 func TestPolicyMetrics(t *testing.T) {
 	tel := newTelemetry(t)
+	tel.ConfigurationLoaded("1111", []string{"listen"}, time.UnixMilli(1_700_000_000_000))
+	tel.ConfigurationRejected()
+	tel.ConfigurationLoaded("2222", []string{"redis", "tls"}, time.UnixMilli(1_700_000_050_250))
 	tel.PoliciesLoaded(1, "aaaa", time.UnixMilli(1_700_000_000_000))
 	tel.PoliciesRejected()
 	tel.PoliciesCompiled([]PolicyStage{{"read", time.Second}, {"gone", time.Second}})
@@ -245,6 +250,12 @@ func TestPolicyMetrics(t *testing.T) {
 	tel.PoliciesLoaded(2, "bbbb", time.UnixMilli(1_700_000_060_250))
 	// The old set's hash is gone: two hashes at once would read as a drift between replicas.
 	equalLines(t, scrape(t, tel), []string{
+		`gateway_config_info{hash="2222"} 1`,
+		`gateway_config_reload_failure_total 1`,
+		`gateway_config_reload_last_success_timestamp_seconds 1.70000005025e+09`,
+		`gateway_config_reload_success_total 2`,
+		`gateway_config_restart_needed{key="redis"} 1`,
+		`gateway_config_restart_needed{key="tls"} 1`,
 		`gateway_credentials_reload_failure_total 0`,
 		`gateway_credentials_reload_success_total 0`,
 		`gateway_log_dropped_lines_total 0`,
@@ -304,6 +315,8 @@ func TestGaugesAndEvents(t *testing.T) {
 	tel.CredentialsRead(false)
 	equalLines(t, scrape(t, tel), []string{
 		`gateway_admission_denials_total{policy="replica-limit"} 1`,
+		`gateway_config_reload_failure_total 0`,
+		`gateway_config_reload_success_total 0`,
 		`gateway_credentials_reload_failure_total 1`,
 		`gateway_credentials_reload_success_total 1`,
 		`gateway_log_dropped_lines_total 0`,

@@ -84,6 +84,9 @@ func NewOwn(r *Recorder, upstream string, pod corev1.ObjectReference) *Own {
 	}
 }
 
+// IsSentBy reports whether a recorder records the events.
+func (o *Own) IsSentBy(r *Recorder) bool { return o != nil && o.recorder == r }
+
 // Fails records that a subject fails.
 func (o *Own) Fails(s Subject, note string) {
 	if o == nil {

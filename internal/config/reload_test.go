@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// TestSettings: each field of a Configuration has one setting, in the order of the fields, so that no new key is forgotten.
+func TestSettings(t *testing.T) {
+	var keys []string
+	var walk func(path string, of reflect.Type)
+	walk = func(path string, of reflect.Type) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if !f.IsExported() {
+				continue
+			}
+			key := strings.TrimPrefix(path+"."+f.Tag.Get("json"), ".")
+			switch isParent := slices.ContainsFunc(Settings, func(s Setting) bool { return strings.HasPrefix(s.Key, key+".") }); {
+			case isParent && f.Type.Kind() != reflect.Struct:
+				t.Errorf("%s must have one setting, because it may be left out", key)
+			case isParent:
+				walk(key, f.Type)
+			default:
+				keys = append(keys, key)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[Configuration]())
+	var got []string
+	for _, s := range Settings {
+		got = append(got, s.Key)
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(keys))) {
+		t.Errorf("the settings are\n%v\nand the fields are\n%v", got, keys)
+	}
+}
+
+// TestReload: what can be reloaded is that of the file, and each changed key that needs a restart is named and stays.
+func TestReload(t *testing.T) {
+	const upstreams = "upstreams: [{name: a, endpoints: ['http://127.0.0.1:1'], dialect: Plain}]\n"
+	tls := "tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n"
+	for _, c := range []struct {
+		before, after string
+		flags         Flags
+		pending       []string
+		applied       func(*Configuration) any // is to be as in the file
+		err           string
+	}{
+		{"", "", Flags{}, nil, func(c *Configuration) any { return c }, ""},
+		{"", "drainSeconds: 3\nlimits: {bodyBytes: 5}\n", Flags{}, nil, func(c *Configuration) any { return c }, ""},
+		{"", "listen: ':9'\ndrainSeconds: 3\n", Flags{}, []string{"listen"}, func(c *Configuration) any { return c.DrainSeconds }, ""},
+		{"", "listen: ':9'\ndrainSeconds: 3\n", Flags{Listen: ":8"}, nil, func(c *Configuration) any { return c }, ""},
+		{
+			"", "admin: {profiling: true}\nlimits: {connections: 5, uriBytes: 999, bodiesInFlightBytes: 4000000, heavyRequests: 3}\ntelemetry: {log: {format: JSON, level: Debug}, metrics: {names: OpenTelemetry}, tracing: {endpoint: 'http://a'}}\n" + tls,
+			Flags{}, []string{"tls", "admin", "limits.bodiesInFlightBytes", "limits.heavyRequests", "limits.connections", "telemetry.log.format", "telemetry.tracing", "telemetry.metrics"},
+			func(c *Configuration) any { return fmt.Sprint(c.Telemetry.Log.Level, c.Limits.URIBytes) }, "",
+		},
+		{
+			"", tls + "identity: {authenticators: [{clientCertificate: {}}]}\n", Flags{}, nil, nil,
+			"gateway.yaml:5: identity.authenticators[0].clientCertificate: must not be set without `tls.clientCAFile`, which names the authorities (with the values in force of tls, which need a restart)",
+		},
+		{"", "drainSeconds: [\n", Flags{}, nil, nil, "gateway.yaml:5: must be valid YAML"},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "gateway.yaml")
+		testutil.WriteFile(t, file, head+upstreams+c.before)
+		running, err := Load(file, c.flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testutil.WriteFile(t, file, head+upstreams+c.after)
+		next, pending, err := running.Reload(file, c.flags)
+		if c.err != "" {
+			if got := strings.ReplaceAll(fmt.Sprint(err), dir+"/", ""); !strings.HasPrefix(got, c.err) {
+				t.Errorf("%s: the error is\n%s\nwant\n%s", c.after, got, c.err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(pending, c.pending) {
+			t.Errorf("%s: pending are %v, %v, want %v", c.after, pending, err, c.pending)
+			continue
+		}
+		want, err := Load(file, c.flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.applied(next), c.applied(want); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: applied is\n%+v\nwant\n%+v", c.after, got, want)
+		}
+		if (next.Hash() == want.Hash()) != (len(pending) == 0) || next.IsSame(running) != (c.after == "") {
+			t.Errorf("%s: the hash is %s, that of the file is %s, that before %s", c.after, next.Hash(), want.Hash(), running.Hash())
+		}
+		if _, again, err := next.Reload(file, c.flags); err != nil || !slices.Equal(again, pending) {
+			t.Errorf("%s: pending later are %v, %v, want %v", c.after, again, err, pending)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/server"
+	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/proxy/events"
+)
+
+// common is what the Gateways of one configuration after the other have in common: the connections of clients, and what is
+// known of requests that came before.
+type common struct {
+	server  *server.Server
+	limiter *ratelimit.Limiter
+	states  *state.Manager
+	metrics *telemetry.Telemetry
+	tracer  *tracing.Tracer
+	log     *slog.Logger
+	memory  *requestMemory
+	locks   *storage.Locks
+	often   samplers
+	files   *credentials.Watcher
+	pod     corev1.ObjectReference
+	own     atomic.Pointer[events.Own] // nil if nothing is recorded of the gateway itself
+	serving atomic.Pointer[Gateway]    // whom requests that come now are handed to
+}
+
+func newCommon(o Options) *common {
+	s := &common{
+		limiter: o.Limiter, states: o.States, metrics: o.Metrics, tracer: o.Tracer, log: o.Log,
+		memory: newRequestMemory(o.Memory, &o.Config.Limits), locks: storage.NewLocks(), files: o.Credentials, pod: o.Pod,
+	}
+	s.locks.Share(o.Locker)
+	if s.files == nil {
+		s.files = credentials.NewWatcher(credentials.Options{Log: o.Log})
+	}
+	return s
+}
+
+// handle hands a request to the Gateway that serves now.
+func (s *common) handle(r *server.Request) {
+	g := s.serving.Load()
+	for !g.uses.enter(g, &s.serving) {
+		g = s.serving.Load()
+	}
+	if d := g.answer(r); d != nil {
+		d.send()
+	}
+}
+
+// uses counts the requests that a Gateway serves. A Gateway that no longer gets requests lets go of what is its own when the
+// last of them is answered.
+type uses struct {
+	requests atomic.Int64
+	retired  atomic.Bool
+	letGo    sync.Once
+}
+
+// enter begins a request; false if another Gateway serves by now.
+func (u *uses) enter(g *Gateway, serving *atomic.Pointer[Gateway]) bool {
+	u.requests.Add(1)
+	if serving.Load() == g {
+		return true
+	}
+	g.leave() // whoever retired it may have seen this request
+	return false
+}
+
+// leave ends a request.
+func (g *Gateway) leave() {
+	if g.uses.requests.Add(-1) == 0 && g.uses.retired.Load() {
+		g.letGo()
+	}
+}
+
+// Next returns a Gateway by other options that can take the place of this one. The two share connections, counts, locks and
+// memory, and the backends and authenticators that have the same settings in both. Of the options, those that are not about
+// the configuration have to be the same.
+func (g *Gateway) Next(o Options) (*Gateway, error) { return assemble(o, g.common, g) }
+
+// Replace has requests from now on served by this Gateway in place of the one before. Requests in progress are answered by
+// the one before, which then lets go of its backends. What policies refer to is read from the backends of this Gateway when
+// begin is called, and requests come afterwards.
+func (g *Gateway) Replace(before *Gateway, begin func()) {
+	g.states.Start(g)
+	begin()
+	g.server.Configure(g.served)
+	g.serving.Store(g)
+	g.recordOwn()
+	before.retire()
+}
+
+// Discard lets go of a Gateway that has never served.
+func (g *Gateway) Discard() { g.retire() }
+
+// retire lets go of what the Gateway has as soon as it serves no request.
+func (g *Gateway) retire() {
+	g.uses.retired.Store(true)
+	if g.uses.requests.Load() == 0 {
+		g.letGo()
+	}
+}
+
+// letGo gives up backends and authenticators.
+func (g *Gateway) letGo() {
+	g.uses.letGo.Do(func() {
+		g.identity.release()
+		g.routes.close()
+	})
+}
+
+// A lease counts the Gateways that have something in common.
+type lease struct{ holders atomic.Int32 }
+
+func (l *lease) hold() { l.holders.Add(1) }
+
+// release reports whether the last holder gave it up.
+func (l *lease) release() bool { return l.holders.Add(-1) == 0 }
+
+// authenticators know clients by their credentials.
+type authenticators struct {
+	*identity.Authenticators
+	lease   lease
+	settled *config.Identity
+	asked   []*backend // about tokens
+	files   *credentials.Watcher
+}
+
+// isFor reports whether the authenticators are those of a configuration and its backends.
+func (a *authenticators) isFor(c *config.Identity, asked []*backend) bool {
+	return a != nil && reflect.DeepEqual(a.settled, c) && slices.Equal(a.asked, asked)
+}
+
+func (a *authenticators) release() {
+	if a != nil && a.lease.release() {
+		a.Close()
+		a.files.Close()
+	}
+}
+
+// Keeps reports whether this Gateway has taken over the upstream of the name from the one before.
+func (g *Gateway) Keeps(name string, before *Gateway) bool {
+	return g.Backend(name, "") == before.Backend(name, "")
+}
+
+// keeps returns the backend that a Gateway before has for the same settings; nil if it has none.
+func (g *Gateway) keeps(u *config.UpstreamSpec) *backend {
+	if g == nil {
+		return nil
+	}
+	for _, b := range g.routes.backends {
+		if reflect.DeepEqual(b.settings, u) {
+			return b
+		}
+	}
+	return nil
+}
+
+// startDiscovery asks the API servers at which the gateway has an account, and that it has not asked before, and keeps what
+// they say up to date. It waits a short while for their first answers.
+func (g *Gateway) startDiscovery() {
+	var first sync.WaitGroup
+	for _, b := range g.routes.backends {
+		if b.isDiscovered() && b.stop == nil {
+			var ctx context.Context
+			ctx, b.stop = context.WithCancel(context.Background())
+			first.Add(1)
+			go b.served.Run(ctx, sync.OnceFunc(first.Done))
+		}
+	}
+	awaitFirst(&first)
+}
