@@ -1,9 +1,12 @@
 package config
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +42,66 @@ func TestSettings(t *testing.T) {
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(keys))) {
 		t.Errorf("the settings are\n%v\nand the fields are\n%v", got, keys)
+	}
+}
+
+var update = flag.Bool("update", false, "write the table of settings")
+
+// TestDocsOfSettings: the page has a row for each setting.
+func TestDocsOfSettings(t *testing.T) {
+	const page, header = "../../docs/configuration.md", "| key | comes into force | because |\n|---|---|---|\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), header)
+	if !found {
+		t.Fatalf("%s has no table", page)
+	}
+	rows := ""
+	for _, s := range Settings {
+		when := "by a reload"
+		if s.Restart != "" {
+			when = "by a restart"
+		}
+		rows += fmt.Sprintf("| `%s` | %s | %s |\n", s.Key, when, s.Restart)
+	}
+	at := strings.Index(rest, "\n## ")
+	if rest[:at] == rows {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s has another table; go test ./internal/config -run TestDocsOfSettings -update writes it", page)
+	}
+	if err := os.WriteFile(page, []byte(before+header+rows+rest[at:]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestChartOfSettings: the chart rolls Pods if one of the settings that need a restart changes, and for no other.
+func TestChartOfSettings(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/helm/templates/_helpers.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), `define "gateway.needsRestart"`)
+	definition, _, _ := strings.Cut(rest, "{{- end -}}")
+	var want []string
+	for _, s := range Settings {
+		if s.Restart != "" {
+			want = append(want, s.Key[strings.LastIndexByte(s.Key, '.')+1:])
+		}
+	}
+	var got []string
+	for _, m := range regexp.MustCompile(`(?m)^  \(pick .*\)$`).FindAllString(definition, -1) {
+		for _, key := range regexp.MustCompile(`"(\w+)"`).FindAllStringSubmatch(m, -1) {
+			got = append(got, key[1])
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the chart has %v, want %v", got, want)
 	}
 }
 

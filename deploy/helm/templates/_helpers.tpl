@@ -47,6 +47,18 @@ limits:
 {{- end -}}
 {{- end }}
 
+{{- /* The settings that need a restart, as in the table of docs/configuration.md. */ -}}
+{{- define "gateway.needsRestart" -}}
+{{- $all := include "gateway.configuration" . | fromYaml -}}
+{{- $telemetry := default dict $all.telemetry -}}
+{{- toYaml (list
+  (pick $all "listen" "tls" "admin" "bundles" "redis")
+  (pick (default dict $all.limits) "bodiesInFlightBytes" "heavyRequests" "connections")
+  (pick (default dict $telemetry.log) "format")
+  (pick $telemetry "audit" "decisionLogs" "tracing" "metrics")
+) -}}
+{{- end -}}
+
 {{- /* The configuration file: what the chart decides wins over the values. */ -}}
 {{- define "gateway.configuration" -}}
 {{- $fixed := dict "apiVersion" "admission-gateway.io/v1alpha1" "kind" "GatewayConfiguration" "listen" "0.0.0.0:8080" -}}
