@@ -68,14 +68,27 @@ func (f *Finding) Point(content []byte, text string, column int) {
 	}
 }
 
-// String formats f as one line, `file:line: field.path: message`.
-func (f Finding) String() string {
-	var b strings.Builder
-	b.WriteString(f.File)
+// Text formats f as one line for people, `file:line:column: field.path: message`.
+func (f Finding) Text() string {
+	place := f.File
 	if f.Line > 0 {
-		fmt.Fprintf(&b, ":%d", f.Line)
+		place += fmt.Sprintf(":%d", f.Line)
+		if f.Column > 0 {
+			place += fmt.Sprintf(":%d", f.Column)
+		}
 	}
-	b.WriteString(": ")
+	return place + ": " + f.said()
+}
+
+// String is Text without the column.
+func (f Finding) String() string {
+	f.Column = 0
+	return f.Text()
+}
+
+// said formats what f says of its place.
+func (f Finding) said() string {
+	var b strings.Builder
 	if f.Field != "" {
 		b.WriteString(f.Field)
 		b.WriteString(": ")
