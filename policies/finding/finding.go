@@ -205,10 +205,15 @@ func summaryOf(s Severity, n int) string {
 // Sort sorts by severity, so that errors come first, and wording and remarks last, and by place, and takes out repetitions.
 func Sort(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), Compare(&a, &b))
 	})
 	return slices.Compact(findings)
+}
+
+// Compare compares findings by their places, and then by their messages.
+func Compare(a, b *Finding) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+		cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 }
 
 // A List collects what is found.
