@@ -32,6 +32,7 @@ var stages = []stage{
 	{"schemas", []string{"register"}, (*loader).checkSchemas},
 	{"exceptions", []string{"compile"}, (*loader).checkExceptions},
 	{"reads", []string{"compile"}, (*loader).checkReads},
+	{"unfilled", []string{"compile"}, (*loader).checkUnfilled},
 	{"tried", []string{"index", "register", "rollouts"}, (*loader).checkTried},
 	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
