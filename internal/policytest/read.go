@@ -23,7 +23,7 @@ type Errors []finding.Finding
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, f := range e {
-		lines[i] = f.String()
+		lines[i] = f.Text()
 	}
 	return strings.Join(lines, "\n")
 }

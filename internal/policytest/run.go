@@ -233,7 +233,7 @@ func errorsIn(found []finding.Finding) string {
 	var lines []string
 	for _, f := range found {
 		if f.Severity == finding.Error {
-			lines = append(lines, f.String())
+			lines = append(lines, f.Text())
 		}
 	}
 	return strings.Join(lines, "; ")
