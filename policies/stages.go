@@ -93,6 +93,7 @@ func (l *loader) checkNames() {
 			j.fieldsOf(r.at.from, r)
 		}
 	}
+	l.set.unused, l.set.needs = j.unused(l), j.needs(l)
 	l.foreign()
 	l.set.remarks.reached = j.names.reached(maps.Values(l.known), l.plain)
 	l.unreached()

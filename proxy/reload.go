@@ -36,14 +36,19 @@ type common struct {
 	often   samplers
 	files   *credentials.Watcher
 	pod     corev1.ObjectReference
-	own     atomic.Pointer[events.Own] // nil if nothing is recorded of the gateway itself
-	serving atomic.Pointer[Gateway]    // whom requests that come now are handed to
+	// liveChanged is called when Live may return something else than before.
+	liveChanged func()
+	own         atomic.Pointer[events.Own] // nil if nothing is recorded of the gateway itself
+	serving     atomic.Pointer[Gateway]    // whom requests that come now are handed to
 }
 
 func newCommon(o Options) *common {
 	s := &common{
 		limiter: o.Limiter, states: o.States, metrics: o.Metrics, tracer: o.Tracer, log: o.Log,
 		memory: newRequestMemory(o.Memory, &o.Config.Limits), locks: storage.NewLocks(), files: o.Credentials, pod: o.Pod,
+	}
+	if s.liveChanged = o.LiveChanged; s.liveChanged == nil {
+		s.liveChanged = func() {}
 	}
 	s.locks.Share(o.Locker)
 	if s.files == nil {

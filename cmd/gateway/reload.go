@@ -171,6 +171,7 @@ func (n *node) apply(c *config.Configuration) error {
 		n.dialects.Store(asking)
 		manager.Begin(before)
 	})
+	n.idle.mayChange()
 	if err := n.logs.SetLevel(string(c.Telemetry.Log.Level)); err != nil {
 		return err // cannot be: the level was checked with the configuration
 	}

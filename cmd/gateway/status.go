@@ -226,6 +226,7 @@ func printStatus(to io.Writer, s *admin.Status) error {
 		}
 	}
 	writeTried(&w, s.Rollouts)
+	writeIdle(&w, s.Idle)
 	if len(s.Exceptions) > 0 {
 		fmt.Fprint(&w, "\nEXCEPTION\tPOLICIES\tENDS\tUSED\tREASON\n")
 		for i := range s.Exceptions {
@@ -299,6 +300,13 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 	}
 	if len(f.Stages) > 0 {
 		fmt.Fprintf(&b, "  stages: %s\n", strings.Join(f.Stages, ", "))
+	}
+	if p := f.Preconditions; p != nil {
+		since := ""
+		if p.Since != nil {
+			since = " (since " + p.Since.Format(time.RFC3339) + ")"
+		}
+		fmt.Fprintf(&b, "  preconditions: the %s compares them, because %s%s\n", strings.ToLower(p.ComparedBy), p.Because, since)
 	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
 	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
