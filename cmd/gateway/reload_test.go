@@ -145,7 +145,7 @@ func TestReloadConfiguration(t *testing.T) {
 	before := c.shown(t).Hash
 	c.put(t, base+upstream(secondAddress))
 	testutil.Eventually(t, "refused for the policies", func() bool { return c.shown(t).LastFailure != nil })
-	if got := c.shown(t); got.Hash != before || !strings.Contains(strings.Join(got.LastFailure.Findings, "\n"), "policies.yaml:8: spec.upstream: must be the name of an upstream") || !serves("first") {
+	if got := c.shown(t); got.Hash != before || !strings.Contains(strings.Join(got.LastFailure.Findings, "\n"), "policies.yaml:8:3: spec.upstream: must be the name of an upstream") || !serves("first") {
 		t.Errorf("the status says %+v, and the first backend is served: %t", got, serves("first"))
 	}
 	testutil.WriteFile(t, policy, limitPolicy)
