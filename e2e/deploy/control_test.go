@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admission-gateway/gateway/e2e/operator"
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // complete says that the tests take all ways and take their time, as `make e2e-all` does.
@@ -155,7 +156,7 @@ func (p *controlPlane) keep(t *testing.T, name string, certificate tls.Certifica
 // startGateway runs the gateway between the control plane and the server, by TLS on both sides, with the least role that its files need.
 func (p *controlPlane) startGateway(t *testing.T) {
 	t.Helper()
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	file := filepath.Join(p.dir, "gateway.yaml")
 	for _, name := range []string{"policies.yaml", "audit.yaml"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "control", name))

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // writes returns an expression that writes a value as JSON, to a depth. Doubles differ from integers.
@@ -442,7 +444,7 @@ func client(c *tls.Config) *http.Client {
 // startEcho runs a gateway with the policies before the cluster until the test ends.
 func startEcho(t *testing.T, credentials string, c *cluster, issuer *authority, policies, more string) *echoServer {
 	t.Helper()
-	dir, listen, admin := t.TempDir(), freeAddress(t), freeAddress(t)
+	dir, listen, admin := t.TempDir(), testutil.FreeAddress(t), testutil.FreeAddress(t)
 	write(t, filepath.Join(dir, "policies.yaml"), policies)
 	write(t, filepath.Join(dir, "token"), "of-root")
 	write(t, filepath.Join(dir, "ca.crt"), encoded("CERTIFICATE", issuer.certificate.Raw))

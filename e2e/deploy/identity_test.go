@@ -23,6 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // platformOnly lets the groups platform and system:masters write ConfigMaps, and shows whom it takes the client for.
@@ -117,7 +119,7 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 	write(t, filepath.Join(dir, "tls", "tls.key"), encoded("PRIVATE KEY", key))
 	write(t, filepath.Join(dir, "account", "token"), c.token(t, "gateway-system", "gateway"))
 
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	for key, o := range objects(t, text) {
 		if !strings.HasPrefix(key, "ConfigMap gateway-") {
 			continue

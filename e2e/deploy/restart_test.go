@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // silentKubelet takes every exec, and then neither sends nor closes anything.
@@ -70,7 +72,7 @@ spec: {nodeName: n1, automountServiceAccountToken: false, tolerations: [{operato
 		"-p", `{"status":{"addresses":[{"type":"InternalIP","address":"127.0.0.1"}],"daemonEndpoints":{"kubeletEndpoint":{"Port":`+port+`}}}}`)
 	c.must(t, "", "patch", "pod", "web", "-n", "team-a", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
 
-	listen, admin, dir := freeAddress(t), freeAddress(t), t.TempDir()
+	listen, admin, dir := testutil.FreeAddress(t), testutil.FreeAddress(t), t.TempDir()
 	write(t, filepath.Join(dir, "gateway.yaml"), `
 apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
