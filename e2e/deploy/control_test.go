@@ -59,6 +59,7 @@ func TestControlPlane(t *testing.T) {
 	if version != latest {
 		t.Skipf("the controllers and the scheduler are those of Kubernetes %s, and the API server is %s", latest, version)
 	}
+	t.Parallel() // with TestEcho, which waits
 	ways := []string{"FrontProxy"}
 	if complete {
 		ways = []string{"Pass", "FrontProxy", "Impersonate"}

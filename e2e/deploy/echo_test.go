@@ -344,6 +344,7 @@ func (c *cluster) createServed(t *testing.T, stdin, file string) {
 // with the policies before it: one that judges requests, and one that judges what the server would store and has files which
 // describe the custom resources. ECHO_REPORT names a file for all differences, of which the test shows a few.
 func TestEcho(t *testing.T) {
+	t.Parallel() // it waits half a minute for the server
 	issuer, dir := newAuthority(t), t.TempDir()
 	ca := filepath.Join(dir, "ca.crt")
 	write(t, ca, encoded("CERTIFICATE", issuer.certificate.Raw))
