@@ -91,7 +91,7 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 		})
 	}
 	if now := g.current.Load(); now == nil || now.set.Generation() <= set.Generation() {
-		g.current.Store(t) // and not those of a set that a request has had since before the one in force
+		g.current.Store(t) // and not the scopes of an older set that a request still uses
 	}
 	return t
 }

@@ -54,7 +54,7 @@ metadata: {name: two-creates}
 spec: {match: {verbs: [create], resources: [widgets]}, key: ClientAddress, requests: 2, periodSeconds: 3600}
 `
 
-// observed is a gateway that tells a collector and Prometheus what it does.
+// observed is a gateway that reports to a collector and to Prometheus.
 type observed struct {
 	*program
 	admin string

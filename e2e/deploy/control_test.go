@@ -54,7 +54,7 @@ type controlPlane struct {
 
 // A whole control plane works before the gateway as it works before the API server: the controllers with their own roles and the
 // scheduler, nodes, an operator, and an autoscaler with an aggregated API of metrics, while policies about what they write are in
-// force. However the gateway tells the server who asks, no request is refused that is not refused natively too.
+// force. However the gateway identifies users to the server, no request is refused that is not refused natively too.
 func TestControlPlane(t *testing.T) {
 	if version != latest {
 		t.Skipf("the controllers and the scheduler are those of Kubernetes %s, and the API server is %s", latest, version)
@@ -305,7 +305,7 @@ func (p *controlPlane) startMetrics(t *testing.T) string {
 	return u.Host
 }
 
-// work has the control plane do what it is there for, and waits until each part of it is done.
+// work gives the control plane its usual work, and waits until each part of it is done.
 func (p *controlPlane) work(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -483,7 +483,7 @@ func (p *controlPlane) checkEnd(t *testing.T, ctx context.Context, pods func(nam
 type outcome struct {
 	user, verb, resource string
 	code                 int32
-	isNamed, isEnding    bool // it is about an object, and in a namespace that is deleted
+	isNamed, isEnding    bool // it names an object, in a namespace that is deleted
 }
 
 // isRace reports whether it depends on the moment alone whether such a request is refused: another writer was faster, the object or

@@ -48,7 +48,7 @@ var asks = []string{
 	`authorizer.serviceAccount('echo', 'echo').group('').resource('secrets').namespace('echo').check('get').reason().contains('nearly-all')`,
 }
 
-// Requests with this manager are about the authorizer.
+// Requests with this manager ask the authorizer.
 const aboutAuthorizer = "authorizer"
 
 // echoing are policies that write what they see into a denial: all of it if it is not too long, and to users of the groups
@@ -140,7 +140,7 @@ spec:
 	return b.String()
 }
 
-// echoUsers are the users with tokens. Those of the views have the groups of the first one, and one more.
+// echoUsers are the users with tokens. The users of the views have the groups of the first one, and one more.
 const echoUsers = tokens + `of-alice,alice,u-1,"echo,dev"
 of-object,alice,u-1,"echo,dev,view:object"
 of-oldObject,alice,u-1,"echo,dev,view:oldObject"
@@ -473,7 +473,7 @@ type echoReport struct {
 	judged, compared int
 	older            int                 // differences in the objects of an older server than the latest
 	used             map[string]int      // how often a row of the ledger is needed
-	samples          map[string][]string // what differs without a row, by what it is about
+	samples          map[string][]string // differences without a row, by subject
 }
 
 func (r *echoReport) compare(t *testing.T, q *question, server *echoServer, gateways []*echoServer) {

@@ -181,7 +181,7 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 		{"a service account", robot, nil, "team-a", 422, "not for system:serviceaccount:team-a:robot"},
 		{"a token for another audience", c.token(t, "team-a", "robot", "--audience=vault"), nil, "team-a", 401, "Unauthorized"},
 		{"a token that nobody knows", "of-mallory", nil, "team-a", 401, "Unauthorized"},
-		// What these are told about policies depends on whether they may write at all.
+		// Whether their answers mention policies depends on whether they may write at all.
 		{"nobody", "", nil, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
 		// Under Pass the API server does not see the certificate: docs/identity.md says what to do.
 		{"a certificate of the group", "", []tls.Certificate{platform}, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},

@@ -24,7 +24,7 @@ import (
 	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
-// tokens are those of the users that a cluster knows.
+// tokens are the tokens of the users that a cluster knows.
 const tokens = `of-root,root,0,system:masters
 of-gateway,gateway,1
 of-stranger,stranger,2
@@ -46,7 +46,7 @@ type cluster struct {
 // latest is the version of Kubernetes that go.mod pins. Each folder of e2e/servers pins another one.
 const latest = "1.37"
 
-// version is that of the API server which the tests run.
+// version is the version of the API server that the tests run.
 var version = cmp.Or(os.Getenv("E2E_SERVER"), latest)
 
 // isBefore reports whether the tests run an API server older than the release 1.MINOR.

@@ -42,7 +42,7 @@ metadata: {name: keep}
 spec: {policyName: keep, validationActions: [Deny]}
 `
 
-// writerRoles let nobody read: 'writer' may write ConfigMaps, 'drainer' evict Pods, and 'collector' delete collections of them.
+// writerRoles grant no reads: 'writer' may write ConfigMaps, 'drainer' evict Pods, and 'collector' delete collections of them.
 const writerRoles = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -349,7 +349,7 @@ func TestPrintedRole(t *testing.T) {
 	c.must(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"team-a","labels":{"keep":"yes"}},"spec":{"replicas":1,`+
 		`"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}`, "create", "-f", "-")
 
-	// features are requests of an administrator, or of nobody, each with the answer that it has if the account lacks nothing.
+	// features are requests of an administrator, or anonymous ones, each with the answer that it has if the account lacks nothing.
 	object := func(version, kind, spec string) string {
 		return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"team-a"},"spec":%s}`, version, kind, spec)
 	}

@@ -46,7 +46,7 @@ func silentKubelet(t *testing.T) (port string, opened <-chan net.Conn) {
 }
 
 // A single gateway before a kube-apiserver is restarted as a supervisor does it, which waits for the end of the process, while an
-// exec is open that nobody ends. A controller whose lease is renewed through the gateway keeps it.
+// exec stays open. A controller whose lease is renewed through the gateway keeps it.
 func TestRestartKeepsLeases(t *testing.T) {
 	c := startCluster(t)
 	port, kubelet := silentKubelet(t)

@@ -27,7 +27,7 @@ metadata: {name: comparing}
 spec: {policyName: comparing, validationActions: [Deny]}
 `
 
-// compared are what the requests are about.
+// compared are the resources of the requests.
 const compared = `
 apiVersion: v1
 kind: Namespace

@@ -19,7 +19,7 @@ import (
 func FreeAddress(t testing.TB) string { return fmt.Sprint("127.0.0.1:", FreePort(t)) }
 
 // FreePort returns a port of the loopback interface on which nothing listens now, and never the same port twice. The
-// ports are below the range from which the system takes those of clients and of listeners on port 0. Otherwise any
+// ports are below the range from which the system takes ports of clients and of listeners on port 0. Otherwise any
 // connection on the machine could take the port before the test listens on it.
 func FreePort(t testing.TB) int {
 	t.Helper()
