@@ -43,6 +43,11 @@ type Kinds interface {
 	Kind(schema.GroupVersionKind) (Kind, bool)
 }
 
+// An Expander is a Kinds that knows which resources a rule is about, in place of those that the rule names.
+type Expander interface {
+	Expand(*admissionv1.NamedRuleWithOperations) []schema.GroupVersionResource
+}
+
 // A Policy has the parts of a policy that are checked.
 type Policy struct {
 	Match       *admissionv1.MatchResources
@@ -270,7 +275,11 @@ func Matched(m *admissionv1.MatchResources, kinds Kinds) []Kind {
 rules:
 	for i := range m.ResourceRules {
 		count := 0
-		for _, gvr := range namedBy(&m.ResourceRules[i]) {
+		named := namedBy(&m.ResourceRules[i])
+		if e, is := kinds.(Expander); is {
+			named = e.Expand(&m.ResourceRules[i])
+		}
+		for _, gvr := range named {
 			k, ok := kinds.Resource(gvr)
 			if !ok {
 				continue

@@ -244,7 +244,7 @@ func TestReload(t *testing.T) {
 
 	replace(strings.Replace(limitPolicy, "requests: 50", "requests: none", 1))
 	testutil.Eventually(t, "refused", func() bool { return active().LastFailure != nil })
-	if got := active(); got.Generation != 2 || len(got.LastFailure.Findings) != 1 || !strings.HasPrefix(got.LastFailure.Findings[0], file+":7: spec.requests: ") {
+	if got := active(); got.Generation != 2 || len(got.LastFailure.Findings) != 1 || !strings.HasPrefix(got.LastFailure.Findings[0], file+":7:3: spec.requests: ") {
 		t.Errorf("after a bad file /policies has generation %d, failure %v", got.Generation, got.LastFailure)
 	}
 	if !metric("gateway_policy_generation 2") || !metric("gateway_policy_reload_failure_total 1") {
