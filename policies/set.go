@@ -18,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/policies/reuse"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
@@ -44,6 +45,7 @@ type Set struct {
 	served    []servedResource // that have paths of their own
 	named     []namedResource  // that match blocks name
 	defined   definitions
+	held      []*source.Folder // whose files are left out
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
 	audit     auditPolicies

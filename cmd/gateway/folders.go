@@ -1,0 +1,62 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/policies/source"
+)
+
+// foldersOf returns the folders of policy files: the paths without an owner, which are one, and those with one.
+func foldersOf(p *config.Policies) []source.Folder {
+	common := source.Folder{}
+	var folders []source.Folder
+	for i := range p.Paths {
+		if one := &p.Paths[i]; one.Owner == "" {
+			common.Paths = append(common.Paths, one.Path)
+		} else {
+			folders = append(folders, folderOf(one, one.Path))
+		}
+	}
+	if len(common.Paths) > 0 || len(folders) == 0 {
+		folders = slices.Insert(folders, 0, common)
+	}
+	return folders
+}
+
+// folderOf returns the folder of a path that is one of the configuration, or below it.
+func folderOf(p *config.PolicyPath, path string) source.Folder {
+	f := source.Folder{Paths: []string{path}, Owner: p.Owner}
+	if c := p.Concerns; c != nil {
+		f.Concerns = &source.Concerns{Routes: c.Routes, Hosts: c.Hosts, Groups: c.Groups}
+	}
+	return f
+}
+
+// readFor reads policy files for a check: each belongs to the folder of the configuration that its path is in.
+func readFor(paths []string, c *config.Configuration) *source.Source {
+	p := &config.Policies{}
+	for _, path := range paths {
+		one := config.PolicyPath{Path: path}
+		for i := range c.Policies.Paths {
+			if in := &c.Policies.Paths[i]; in.Owner != "" && config.IsWithin(absolute(in.Path), absolute(path)) {
+				one.Owner, one.Concerns = in.Owner, in.Concerns
+			}
+		}
+		p.Paths = append(p.Paths, one)
+	}
+	folders := foldersOf(p)
+	if len(folders) == 1 && folders[0].Owner == "" {
+		return source.Read(paths, &source.Progress{})
+	}
+	return source.Join(folders, source.ReadFolders(folders, &source.Progress{}))
+}
+
+// absolute returns a path that begins at the root.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
