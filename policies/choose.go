@@ -288,8 +288,6 @@ func (m *Manager) settle(c *choice, read []*source.Source) {
 			}
 		}
 	}
-	m.show()
-	m.keep()
 }
 
 // confirm notes that files that are in force still have no errors.
@@ -316,8 +314,10 @@ func (m *Manager) show() {
 	m.shown.Store(&all)
 }
 
-// report logs what was found in the files, and what has come of them.
+// report logs and shows what was found in the files, and what has come of them.
 func (m *Manager) report(c *choice, outcome Outcome) {
+	m.show()
+	m.keep()
 	found := c.all()
 	if outcome == ReadNew && len(c.refused) > 0 {
 		outcome = ReadPartly

@@ -1,10 +1,16 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -23,6 +29,46 @@ func foldersOf(p *config.Policies) []source.Folder {
 		folders = slices.Insert(folders, 0, common)
 	}
 	return folders
+}
+
+// commonAndOwned returns the paths without an owner, and the folders with one.
+func commonAndOwned(p *config.Policies) (common []string, owned []source.Folder) {
+	owned = foldersOf(p)
+	if owned[0].Owner == "" {
+		return owned[0].Paths, owned[1:]
+	}
+	return nil, owned
+}
+
+// readiness is an error if the files of an owner have errors: a warning as long as other requests are served.
+func readiness(folders []policies.Folder) error {
+	var failing []string
+	for _, f := range folders {
+		switch {
+		case f.FailingSince.IsZero() || f.Owner == "":
+		case f.Hash == "" && f.Concerns == nil:
+			return fmt.Errorf("the policy files of %s have errors, and all requests are refused", f.Folder)
+		case f.Hash == "":
+			failing = append(failing, fmt.Sprintf("the policy files of %s have errors, and requests for what they concern (%s) are refused", f.Folder, f.Concerns))
+		default:
+			failing = append(failing, fmt.Sprintf("the newest policy files of %s have errors, and those that were last in force stay", f.Folder))
+		}
+	}
+	if len(failing) == 0 {
+		return nil
+	}
+	return admin.Warning{Err: errors.New(strings.Join(failing, "; "))}
+}
+
+// policyFolders shows how the folders with owners are.
+func (n *node) policyFolders(folders []policies.Folder) {
+	var shown []telemetry.PolicyFolder
+	for _, f := range folders {
+		if f.Owner != "" {
+			shown = append(shown, telemetry.PolicyFolder{Name: f.Name(), Owner: f.Owner, Hash: f.Hash, FailingSince: f.FailingSince})
+		}
+	}
+	n.metrics.PolicyFolders(shown)
 }
 
 // folderOf returns the folder of a path that is one of the configuration, or below it.
