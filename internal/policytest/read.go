@@ -63,6 +63,25 @@ func read(paths []string) (all []*suite, err error) {
 	return all, nil
 }
 
+// Reads returns the files and folders that tests and what they refer to are read from: the paths of the options first.
+func Reads(o Options) []string {
+	all := slices.Clone(o.Paths)
+	suites, err := read(o.Paths)
+	if err != nil {
+		return all // the tests are read again once they are mended
+	}
+	for _, s := range suites {
+		for _, c := range s.cases {
+			for _, path := range slices.Concat(c.setting.Paths, c.files) {
+				if !slices.Contains(all, path) {
+					all = append(all, path)
+				}
+			}
+		}
+	}
+	return all
+}
+
 // foreign reads the tests of other tools, by the kinds of their files.
 var foreign = map[string]func(*suite, *manifest.Object) error{
 	"test.gatekeeper.sh/Suite": readGator,
@@ -88,7 +107,8 @@ func readFile(name string) (*suite, Errors) {
 	for i := range tests {
 		paths := policiesOf(name, tests[i].Spec.Policies)
 		for j, c := range tests[i].Spec.Cases {
-			one := &testCase{Case: c, file: name, line: from[i].Line(fmt.Sprintf("spec.cases[%d]", j))}
+			one := &testCase{Case: c, file: name}
+			one.at(from[i], fmt.Sprintf("spec.cases[%d]", j))
 			one.id = from[i].Name + "/" + c.Name
 			one.setting = setting{
 				Paths: paths, Dialect: tests[i].Spec.Dialect,
@@ -155,4 +175,4 @@ func relative(dir string, names []string) []string {
 	return paths
 }
 
-var errNoTests = errors.New("there are no tests: a test is an object of the kind PolicyTest, a rule of a '_test.rego', a suite of gator or a kyverno-test.yaml")
+var errNoTests = errors.New("there are no tests: a test is an object of the kind PolicyTest, a rule 'test_…' in Rego, a suite of gator or a kyverno-test.yaml")

@@ -95,7 +95,8 @@ func prepare(o *Options) (*player, []*testCase, error) {
 		}
 	}
 	covered := newCoverage()
-	inRego := readModules(o.Paths, &o.Service.Gateway, covered)
+	rego := readModules(o.Paths)
+	inRego := rego.compile(&o.Service.Gateway, nil, covered)
 	if len(suites)+len(inRego) == 0 {
 		return nil, nil, errNoTests
 	}
@@ -103,7 +104,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &player{service: &o.Service, sets: newSets(&o.Service.Gateway), modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
+	p := &player{service: &o.Service, sets: newSets(&o.Service.Gateway), rego: rego, modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
 	if p.parallel <= 0 {
 		p.parallel = runtime.GOMAXPROCS(0)
 	}
@@ -115,6 +116,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 type player struct {
 	service  *Service
 	sets     *sets
+	rego     *inRego
 	modules  []moduleTest
 	coverage *coverage
 	metrics  *telemetry.Telemetry
@@ -180,7 +182,7 @@ func (p *player) playAll(ctx context.Context, cases []*testCase) []Result {
 func (p *player) play(group []*testCase) []Result {
 	results := make([]Result, len(group))
 	for i, c := range group {
-		results[i] = Result{File: c.file, Line: c.line, ID: c.id, Outcome: Skipped}
+		results[i] = Result{File: c.file, Line: c.line, Column: c.column, ID: c.id, Outcome: Skipped}
 		if c.skip != "" {
 			results[i].Problems = []string{c.skip}
 		}

@@ -27,6 +27,9 @@ const (
 	Error Severity = iota
 	// Warning leaves the set usable, though perhaps not as its author means it.
 	Warning
+	// Gap leaves the set usable: an OpenAPI document rightly asks for what the gateway cannot enforce, and all else of the
+	// document is in force.
+	Gap
 	// Note leaves the set usable: nearly every document says it, and a gateway does not enforce it.
 	Note
 	// Wording leaves the set usable as it is meant: a message of its author's is not worded as the API conventions ask.
@@ -82,7 +85,7 @@ func (f Finding) String() string {
 	}
 	switch f.Severity {
 	case Error:
-	case Note, Remark:
+	case Gap, Note, Remark:
 		b.WriteString("note: ")
 	default:
 		b.WriteString("warning: ")
@@ -106,14 +109,16 @@ const (
 	sameWarnings = 5
 	// alikeWarnings is how many warnings are shown that say the same about a file but for the names in it.
 	alikeWarnings = 10
+	// sameGaps and alikeGaps are the same of gaps, which nothing has to be done about.
+	sameGaps, alikeGaps = 1, 5
 )
 
 // quoted are the names in a message.
 var quoted = regexp.MustCompile("'[^']*'|`[^`]*`")
 
 // Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
-// them in the files of others, who will not change them, and what matters comes before. Of warnings that say the same
-// about a file, or the same of other names, it returns a few, and the last of them says how many more there are.
+// them in the files of others, who will not change them, and what matters comes before. Of warnings and
+// gaps that say the same about a file, or the same of other names, it returns a few, and the last of them says how many more there are.
 func Summarized(found []Finding) []Finding { return SummarizedBy(found, summaryOf) }
 
 // SummarizedBy is Summarized in the words of say, of n findings of a severity.
@@ -128,14 +133,18 @@ func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding
 			files[f.File]++
 			continue
 		}
-		if f.Severity == Warning {
+		if f.Severity == Warning || f.Severity == Gap {
+			most, mostAlike := sameWarnings, alikeWarnings
+			if f.Severity == Gap {
+				most, mostAlike = sameGaps, alikeGaps
+			}
 			equal := member(same, warning{f.File, f.Message})
-			if equal.seen == sameWarnings {
+			if equal.seen == most {
 				equal.more++
 				continue
 			}
 			named := member(alike, warning{f.File, quoted.ReplaceAllString(f.Message, "'")})
-			if named.seen == alikeWarnings {
+			if named.seen == mostAlike {
 				named.more++
 				continue
 			}

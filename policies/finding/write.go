@@ -75,7 +75,7 @@ func severity(f Finding) string {
 	switch f.Severity {
 	case Error:
 		return "error"
-	case Note, Wording, Remark:
+	case Gap, Note, Wording, Remark:
 		return "note"
 	}
 	return "warning"
