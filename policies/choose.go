@@ -317,6 +317,9 @@ func (m *Manager) show() {
 // report logs and shows what was found in the files, and what has come of them.
 func (m *Manager) report(c *choice, outcome Outcome) {
 	m.show()
+	if m.options.Folders != nil {
+		m.options.Folders(m.Folders())
+	}
 	m.keep()
 	found := c.all()
 	if outcome == ReadNew && len(c.refused) > 0 {
@@ -332,9 +335,6 @@ func (m *Manager) report(c *choice, outcome Outcome) {
 	m.note(outcome, found)
 	if len(c.refused) > 0 && m.options.Rejected != nil {
 		m.options.Rejected(found)
-	}
-	if m.options.Folders != nil {
-		m.options.Folders(m.Folders())
 	}
 }
 

@@ -95,9 +95,7 @@ spec:
 		`gateway_policy_folder_failing_since_timestamp_seconds{folder="DIR/a",owner="team-a"} 1`,
 		`gateway_policy_folder_failing_since_timestamp_seconds{folder="DIR/b",owner="team-b"} 0`,
 	} {
-		if metrics := p.get("/metrics").body; !strings.Contains(metrics, in(want)) {
-			t.Errorf("the metrics lack %s", in(want))
-		}
+		testutil.Eventually(t, "the metrics have "+in(want), func() bool { return strings.Contains(p.get("/metrics").body, in(want)) })
 	}
 
 	fresh := start("gateway.yaml")
@@ -106,14 +104,11 @@ spec:
 	if last != want {
 		t.Errorf("got  %s\nwant %s", last, want)
 	}
-	metrics := fresh.get("/metrics").body
 	for _, want := range []string{
 		`gateway_policy_folder_info{folder="DIR/a",hash="",owner="team-a"} 1`,
 		`gateway_policy_folder_refused_requests_total{folder="DIR/a",owner="team-a"} 1`,
 	} {
-		if !strings.Contains(metrics, in(want)) {
-			t.Errorf("the metrics lack %s", in(want))
-		}
+		testutil.Eventually(t, "the metrics have "+in(want), func() bool { return strings.Contains(fresh.get("/metrics").body, in(want)) })
 	}
 	if ready := fresh.get("/readyz?verbose"); ready.code != 200 || !strings.Contains(ready.body, in("requests for what they concern (the group 'a.example.com') are refused")) {
 		t.Errorf("got %+v", ready)
@@ -132,7 +127,7 @@ spec:
 	p = again(p)
 	expect(p, "a new process with what was last good", 422, 201, 201)
 
-	change(fresh, "team-a mends its file", "[+]policies ok", "a/w.yaml", crd("a.example.com", "30"))
+	change(fresh, "team-a mends its file", "[+]policies ok\n", "a/w.yaml", crd("a.example.com", "30"))
 	expect(fresh, "team-a mends its file", 201, 201, 201)
 	change(p, "team-b writes an error", "of 'team-b'", "b/w.yaml", broken)
 	if err := os.Remove(filepath.Join(dir, "kept")); err != nil {
