@@ -292,13 +292,18 @@ func (m *Manager) settle(c *choice, read []*source.Source) {
 
 // confirm notes that files that are in force still have no errors.
 func (m *Manager) confirm() {
-	now := time.Now()
+	now, isFailing := time.Now(), false
 	for i := range m.states {
 		if s := &m.states[i]; s.since.IsZero() {
 			s.goodAt = now
+		} else {
+			isFailing = true
 		}
 	}
 	m.show()
+	if !isFailing && m.options.Seen != nil {
+		m.options.Seen(now)
+	}
 }
 
 // show lets others read how each folder is.

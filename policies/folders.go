@@ -44,8 +44,15 @@ func (l *loader) hold() {
 	}
 }
 
-// checkFolders finds what reaches beyond the requests that the configuration lets a folder concern.
+// checkFolders notes whose the files are, and finds what reaches beyond the requests that the configuration lets a folder
+// concern.
 func (l *loader) checkFolders() {
+	if len(l.source.Folders) == 0 {
+		return
+	}
+	for i := range l.set.files { // in the order of the source's
+		l.set.files[i].Owner = l.source.Folders[l.source.Files[i].Folder].Owner
+	}
 	if !slices.ContainsFunc(l.source.Folders, func(f source.Folder) bool { return f.Concerns != nil }) {
 		return
 	}

@@ -27,6 +27,8 @@ type Options struct {
 	// Confirmed, if set, is called when the files were read again, by a change or by Reload, and
 	// are those in force: with Rejected before, that what was refused is gone.
 	Confirmed func(set *Set, at time.Time)
+	// Seen, if set, is called when the files were read again and have not changed since, and are in force.
+	Seen func(at time.Time)
 	// Rejected, if set, is called with each change of the files that was refused; the set in force
 	// stays.
 	Rejected func(found []Finding)

@@ -195,6 +195,8 @@ func (s *Set) Object(group, kind, namespace, name string) (*Object, bool) {
 type File struct {
 	// Name is the file's name as the paths led to it.
 	Name string
+	// Owner is who mends the file; "" if that is not known.
+	Owner string
 	// Objects are its objects, in its order.
 	Objects []FileObject
 }

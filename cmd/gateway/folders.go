@@ -71,6 +71,25 @@ func (n *node) policyFolders(folders []policies.Folder) {
 	n.metrics.PolicyFolders(shown)
 }
 
+// describeFolders shows operators how the folders with owners are.
+func describeFolders(folders []policies.Folder) (all []admin.PolicyFolder) {
+	for _, f := range folders {
+		if f.Owner == "" {
+			continue
+		}
+		one := admin.PolicyFolder{Path: f.Name(), Owner: f.Owner, Concerns: f.Concerns.String(), Hash: f.Hash}
+		if f.Hash != "" {
+			at := f.GoodAt.UTC()
+			one.ConfirmationTime = &at
+		}
+		if !f.FailingSince.IsZero() {
+			one.LastFailure = &admin.Failure{Time: f.FailingSince.UTC(), Findings: lines(f.Found)}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
 // folderOf returns the folder of a path that is one of the configuration, or below it.
 func folderOf(p *config.PolicyPath, path string) source.Folder {
 	f := source.Folder{Paths: []string{path}, Owner: p.Owner}

@@ -122,8 +122,8 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	}
 	common, owned := commonAndOwned(&c.Policies)
 	manager, found := policies.NewManager(common, policies.Options{
-		Owned: owned, Folders: n.policyFolders, LastGood: lastGood,
-		Loaded:   n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
+		Owned: owned, Folders: n.policyFolders, Seen: n.metrics.PoliciesSeen, LastGood: lastGood,
+		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
 	})
 	if manager == nil {

@@ -63,6 +63,17 @@ func (t *Telemetry) PoliciesActivated(generation int64, hash string) {
 	t.policy.active.Store(&next)
 }
 
+// PoliciesSeen records that the policy files were read at the given time, and are those in force still.
+func (t *Telemetry) PoliciesSeen(at time.Time) {
+	before := t.policy.active.Load()
+	if before == nil {
+		return
+	}
+	next := *before
+	next.read = at
+	t.policy.active.Store(&next)
+}
+
 // PoliciesRejected records that the policy files were read and refused; the set in force stayed.
 func (t *Telemetry) PoliciesRejected() {
 	t.policy.overdue.Store(false)
