@@ -23,7 +23,7 @@ type Errors []finding.Finding
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, f := range e {
-		lines[i] = f.String()
+		lines[i] = f.Text()
 	}
 	return strings.Join(lines, "\n")
 }
@@ -86,6 +86,7 @@ func Reads(o Options) []string {
 var foreign = map[string]func(*suite, *manifest.Object) error{
 	"test.gatekeeper.sh/Suite": readGator,
 	"cli.kyverno.io/Test":      readKyverno,
+	"kyverno.io/Test":          readKyverno,
 }
 
 // readFile reads the tests of a file; nil if it has none.
@@ -95,6 +96,9 @@ func readFile(name string) (*suite, Errors) {
 		return nil, Errors{{File: name, Message: err.Error()}}
 	}
 	s := &suite{file: name}
+	if isKyvernoTest(name) {
+		return s.ofKyverno(data)
+	}
 	if !mayHaveTests(data) {
 		return nil, nil
 	}
@@ -133,10 +137,25 @@ func readFile(name string) (*suite, Errors) {
 	return s, found
 }
 
+// ofKyverno reads a file that is a test of Kyverno's by its name.
+func (s *suite) ofKyverno(data []byte) (*suite, Errors) {
+	o, errs := manifest.ReadFragment(s.file, data, nil)
+	var unread finding.List
+	if !unread.Read(errs) {
+		return nil, unread.Found
+	}
+	if err := readKyverno(s, o); err != nil {
+		one := finding.Of(o, "")
+		one.Message = err.Error()
+		return nil, Errors{one}
+	}
+	return s, nil
+}
+
 // mayHaveTests reports whether a file can have tests at all, so that others need not be read.
 func mayHaveTests(data []byte) bool {
 	text := string(data)
-	return strings.Contains(text, "PolicyTest") || strings.Contains(text, "test.gatekeeper.sh") || strings.Contains(text, "cli.kyverno.io")
+	return strings.Contains(text, "PolicyTest") || strings.Contains(text, "test.gatekeeper.sh") || strings.Contains(text, "kyverno.io")
 }
 
 // merged returns the state of a case: its own in place of the one that all cases have.

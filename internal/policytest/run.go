@@ -187,7 +187,12 @@ func (p *player) play(group []*testCase) []Result {
 			results[i].Problems = []string{c.skip}
 		}
 	}
-	if !slices.ContainsFunc(group, func(c *testCase) bool { return c.skip == "" }) {
+	if !slices.ContainsFunc(group, func(c *testCase) bool { return c.skip == "" && c.mistake == "" }) {
+		for i, c := range group {
+			if c.skip == "" {
+				results[i].Outcome, results[i].Problems = Failed, []string{c.mistake}
+			}
+		}
 		return results
 	}
 	all := func(problem string) []Result {
@@ -212,7 +217,9 @@ func (p *player) play(group []*testCase) []Result {
 			continue
 		}
 		started := time.Now()
-		results[i].Problems = p.playOne(e, c)
+		if results[i].Problems = []string{c.mistake}; c.mistake == "" {
+			results[i].Problems = p.playOne(e, c)
+		}
 		results[i].Seconds = time.Since(started).Seconds()
 		results[i].Outcome = Passed
 		if len(results[i].Problems) > 0 {
@@ -226,7 +233,7 @@ func errorsIn(found []finding.Finding) string {
 	var lines []string
 	for _, f := range found {
 		if f.Severity == finding.Error {
-			lines = append(lines, f.String())
+			lines = append(lines, f.Text())
 		}
 	}
 	return strings.Join(lines, "; ")
@@ -234,6 +241,16 @@ func errorsIn(found []finding.Finding) string {
 
 // playOne plays a case, and returns how it differs from what is expected.
 func (p *player) playOne(e *environment, c *testCase) []string {
+	if c.verdict != nil {
+		problems, err := c.verdict.compare(e, c)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		if len(problems) > 0 || c.Expect.Object == nil {
+			return problems
+		}
+		c.Expect.Decision = "Allowed"
+	}
 	answer, err := e.play(&c.Case)
 	if err != nil {
 		return []string{err.Error()}

@@ -27,6 +27,10 @@ type testCase struct {
 	files []string
 	// skip says why the case cannot be played; empty if it can.
 	skip string
+	// mistake says what is wrong with the suite, so that the case fails; empty if nothing is.
+	mistake string
+	// verdict is what is expected of one policy, for suites that say it in place of a decision; nil if they do not.
+	verdict *verdict
 	// violations say how many violations there are, for suites that count them in place of a decision; nil if they do not
 	// matter.
 	violations []violations

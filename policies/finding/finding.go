@@ -71,14 +71,27 @@ func (f *Finding) Point(content []byte, text string, column int) {
 	}
 }
 
-// String formats f as one line, `file:line: field.path: message`.
-func (f Finding) String() string {
-	var b strings.Builder
-	b.WriteString(f.File)
+// Text formats f as one line for people, `file:line:column: field.path: message`.
+func (f Finding) Text() string {
+	place := f.File
 	if f.Line > 0 {
-		fmt.Fprintf(&b, ":%d", f.Line)
+		place += fmt.Sprintf(":%d", f.Line)
+		if f.Column > 0 {
+			place += fmt.Sprintf(":%d", f.Column)
+		}
 	}
-	b.WriteString(": ")
+	return place + ": " + f.said()
+}
+
+// String is Text without the column.
+func (f Finding) String() string {
+	f.Column = 0
+	return f.Text()
+}
+
+// said formats what f says of its place.
+func (f Finding) said() string {
+	var b strings.Builder
 	if f.Field != "" {
 		b.WriteString(f.Field)
 		b.WriteString(": ")
@@ -201,10 +214,15 @@ func summaryOf(s Severity, n int) string {
 // Sort sorts by severity, so that errors come first, and wording and remarks last, and by place, and takes out repetitions.
 func Sort(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), Compare(&a, &b))
 	})
 	return slices.Compact(findings)
+}
+
+// Compare compares findings by their places, and then by their messages.
+func Compare(a, b *Finding) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+		cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 }
 
 // A List collects what is found.
