@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies/lastgood"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -207,5 +209,146 @@ z/a.yaml:2: must be valid YAML: did not find expected node content
 `
 	if got := account(dir, m, found); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestFolderBounds: files that reach beyond what their folder concerns are errors at their places, and others are not.
+func TestFolderBounds(t *testing.T) {
+	const own, shop = "a/x.yaml", "shop/x.yaml"
+	rule := func(kind, name, more string) string {
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy" + kind + "\nmetadata: {name: " + name + "}\nspec:\n" + more
+	}
+	matching := func(groups, resources string) string {
+		return "  matchConstraints: {resourceRules: [{apiGroups: " + groups + ", apiVersions: ['*'], operations: [CREATE], resources: " + resources + "}]}\n  validations: [{expression: 'true'}]\n"
+	}
+	limit := func(spec string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: l}\nspec: {requests: 1, periodSeconds: 1" + spec + "}\n"
+	}
+	resourceAt := func(path, spec string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: carts.shop.example.com}\n" +
+			"spec: {group: shop.example.com, version: v1" + spec + ", names: {plural: carts, kind: Cart}, paths: {collection: " + path + "}, envelope: Bare}\n"
+	}
+	document := func(scope string) string {
+		return "openapi: 3.0.3\ninfo: {title: a, version: v1}\n" + scope + "paths: {/me: {get: {responses: {'200': {description: a}}}}}\n"
+	}
+	for _, c := range []struct{ file, text, want string }{
+		{own, rule("", "p", matching("[a.example.com]", "['*']")), ""},
+		{own, rule("", "p", matching("[a.example.com, b.example.com]", "[widgets]")), "a/x.yaml:5:66: spec.matchConstraints.resourceRules[0].apiGroups[1]: it matches the group 'b.example.com'"},
+		{own, rule("", "p", matching("['*']", "[widgets]")), "a/x.yaml:5:51: spec.matchConstraints.resourceRules[0].apiGroups[0]: it matches all groups"},
+		{own, rule("Binding", "b", "  policyName: shared\n  validationActions: [Deny]\n"), "a/x.yaml:5:3: spec.policyName: the ValidatingAdmissionPolicy 'shared' matches more, and `spec.matchResources.resourceRules` do not narrow that"},
+		{own, rule("Binding", "b", "  policyName: shared\n  validationActions: [Deny]\n  matchResources: {resourceRules: [{apiGroups: [a.example.com], apiVersions: [v1], operations: ['*'], resources: [widgets]}]}\n"), ""},
+		{own, "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: c}\nspec: {}\n", "a/x.yaml:4:1: spec.checks: Required value\na/x.yaml:4:1: spec.matchConstraints: it matches all resources"},
+		{own, limit(""), "a/x.yaml:4:1: spec.match: it counts requests by the route 'cluster', which `spec.route`, `spec.hosts` and `spec.upstream` let in"},
+		{own, limit(", match: {apiGroups: [a.example.com]}"), ""},
+		{own, limit(", match: {apiGroups: [b.example.com], resources: [widgets]}"), "a/x.yaml:4:59: spec.match.apiGroups[0]: it matches the group 'b.example.com'"},
+		{own, crdOf("d.example.com"), "a/x.yaml:6:3: spec.group: the route 'cluster' leads to 'widgets.d.example.com' too"},
+		{own, resourceAt("/carts", ", route: shop"), "a/x.yaml:4:103: spec.paths.collection: the route 'shop' leads to '/carts' too"},
+		{own, "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n", "a/x.yaml:1:1: policies of others select by its labels"},
+		{own, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n", "a/x.yaml:1:1: an audit policy is about all requests"},
+		{own, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: team, namespace: d}\ndata: {a: b}\n", ""},
+		{shop, resourceAt("/carts", ", route: shop"), ""},
+		{shop, resourceAt("/carts", ", hosts: [shop.example.com]"), ""},
+		{shop, resourceAt("/carts", ""), "shop/x.yaml:4:90: spec.paths.collection: the route 'cluster' leads to '/carts' too"},
+		{shop, document("x-admission-gateway: {route: shop}\n"), ""},
+		{shop, document(""), "shop/x.yaml:3:15: paths[/me].get: the route 'cluster' leads to '/me' too"},
+		{shop, rule("", "p", matching("[shop.example.com]", "[orders]")), "shop/x.yaml:5:51: spec.matchConstraints.resourceRules[0].apiGroups[0]: the route 'cluster' leads to an API server, which may have the group 'shop.example.com'"},
+		{shop, limit(", route: shop"), ""},
+		{shop, limit(", hosts: [shop.example.com]"), ""},
+	} {
+		dir := t.TempDir()
+		folder := teams(dir)
+		writeStep(t, dir, map[string]string{"common/p.yaml": denying("shared", "'*'"), "a/w.yaml": crdOf("a.example.com"), "shop/o.yaml": shopResource, "b/c.yaml": crdOf("c.example.com"), c.file: c.text})
+		folders := append([]source.Folder{{Paths: []string{dir + "/common"}}}, folder...)
+		_, found := CompileFor(source.Join(folders, source.ReadFolders(folders, &source.Progress{})), Gateway{Routes: teamRoutes, Upstreams: []string{"cluster", "shop"}, AuditSinks: []string{"log"}})
+		var got []string
+		for _, f := range found {
+			if f.Severity != Error {
+				continue
+			}
+			words := f.Message
+			if before, after, found := strings.Cut(f.Message, ": "); found && strings.HasPrefix(before, "must keep to what the configuration lets the files of '"+filepath.Dir(filepath.Join(dir, c.file))+"' of 'team-") {
+				words = after
+			}
+			at := fmt.Sprintf("%s:%d:%d: ", f.File, f.Line, f.Column)
+			if f.Field != "" {
+				at += f.Field + ": "
+			}
+			got = append(got, strings.TrimPrefix(at, dir+"/")+words)
+		}
+		if all := strings.Join(got, "\n"); all != c.want {
+			t.Errorf("%s:\n%s\ngot\n%s\nwant\n%s", c.file, c.text, all, c.want)
+		}
+	}
+}
+
+// TestHeld: requests that a folder without files concerns are known by their route, their host or their group.
+func TestHeld(t *testing.T) {
+	folders := []source.Folder{
+		{Paths: []string{"r"}, Owner: "r", Concerns: &source.Concerns{Routes: []string{"orders"}, Hosts: []string{"shop.example.com"}}},
+		{Paths: []string{"g"}, Owner: "g", Concerns: &source.Concerns{Groups: []string{"apps", "events.k8s.io"}}},
+		{Paths: []string{"good"}, Owner: "good"},
+	}
+	set, found := CompileFor(source.Join(folders, []*source.Source{nil, nil, source.Of(nil)}), Gateway{})
+	if set == nil {
+		t.Fatal(found)
+	}
+	for _, c := range []struct {
+		place resource.Place
+		info  resource.Info
+		want  string
+	}{
+		{resource.Place{Route: "orders"}, resource.Info{}, "r"},
+		{resource.Place{Route: "others", Host: "shop.example.com"}, resource.Info{}, "r"},
+		{resource.Place{Route: "others"}, resource.Info{}, ""},
+		{resource.Place{}, resource.Info{IsResource: true, Group: "apps", Resource: "deployments"}, "g"},
+		{resource.Place{}, resource.Info{IsResource: true, Group: "batch", Resource: "jobs"}, ""},
+		{resource.Place{}, resource.Info{IsResource: true, Group: "", Resource: "events"}, "g"},
+		{resource.Place{}, resource.Info{IsResource: true, Group: "", Resource: "pods"}, ""},
+		{resource.Place{}, resource.Info{Group: "apps"}, ""},
+	} {
+		got := ""
+		if f := set.Held(&c.place, &c.info); f != nil {
+			got = f.Owner
+		}
+		if got != c.want {
+			t.Errorf("%+v, %+v: got %q, want %q", c.place, c.info, got, c.want)
+		}
+	}
+	all, _ := CompileFor(source.Join(folders[2:], []*source.Source{nil}), Gateway{})
+	if f := all.Held(&resource.Place{}, &resource.Info{}); f == nil || f.Owner != "good" {
+		t.Errorf("got %v for a folder that concerns all requests", f)
+	}
+}
+
+// TestLastGoodOfFolders: each folder has older files of its own, with an age of its own.
+func TestLastGoodOfFolders(t *testing.T) {
+	dir := t.TempDir()
+	writeStep(t, dir, map[string]string{
+		"common/p.yaml": denying("shared", "c.example.com"), "a/w.yaml": crdOf("a.example.com"), "b/w.yaml": crdOf("c.example.com"), "shop/o.yaml": shopResource,
+		"key": strings.Repeat("k", 32),
+	})
+	store := func(configuration string) *lastgood.Store {
+		t.Helper()
+		s, err := lastgood.New(lastgood.Options{Path: dir + "/kept", KeyFile: dir + "/key", MaxAge: time.Hour, Configuration: configuration})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if m, found := startTeams(t, dir, store("c")); m == nil {
+		t.Fatal(found)
+	}
+	writeStep(t, dir, map[string]string{"a/w.yaml": brokenFile, "b/p.yaml": denying("more", "b.example.com")})
+	for _, c := range []struct{ configuration, want string }{
+		{"c", "Partly, generation 1\na is older\nin force: a b common shop\n"},
+		{"another", "Partly, generation 1\na is held\nin force: b common shop\n"},
+	} {
+		m, found := startTeams(t, dir, store(c.configuration))
+		if got := account(dir, m, nil); got != c.want {
+			t.Errorf("got\n%s\nwant\n%s\n%v", got, c.want, found)
+		}
+		if m.Folders()[1].Hash != "" && m.Folders()[1].GoodAt.IsZero() {
+			t.Error("the older files have no time")
+		}
 	}
 }
