@@ -249,7 +249,7 @@ func TestFolderBounds(t *testing.T) {
 		{shop, resourceAt("/carts", ", route: shop"), ""},
 		{shop, resourceAt("/carts", ", hosts: [shop.example.com]"), ""},
 		{shop, resourceAt("/carts", ""), "shop/x.yaml:4:90: spec.paths.collection: the route 'cluster' leads to '/carts' too"},
-		{shop, strings.Replace(document(""), "get: {responses", "get: {x-admission-gateway-operation: {route: shop}, responses", 1), ""},
+		{shop, strings.Replace(document(""), "/me: {", "/me: {x-admission-gateway-resource: {route: shop}, ", 1), ""},
 		{shop, document(""), "shop/x.yaml:3:15: paths[/me].get: the route 'cluster' leads to '/me' too"},
 		{shop, rule("", "p", matching("[shop.example.com]", "[orders]")), "shop/x.yaml:5:51: spec.matchConstraints.resourceRules[0].apiGroups[0]: the route 'cluster' leads to an API server, which may have the group 'shop.example.com'"},
 		{shop, limit(", route: shop"), ""},
