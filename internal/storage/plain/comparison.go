@@ -153,7 +153,7 @@ func (c *Comparison) note(method string, found Finding) {
 	c.tell(method, f, found)
 }
 
-// tell reports a finding once.
+// tell logs a finding once.
 func (c *Comparison) tell(method string, f *finding, found Finding) {
 	if found > asking && Finding(f.told.Swap(uint32(found))) != found && c.found != nil {
 		c.found(method, found)
