@@ -335,7 +335,9 @@ func (c *conjunction) isEmpty() bool {
 }
 
 // isAnyMedia reports whether a contentMediaType is that of arbitrary bytes (RFC 2046), as files of each media type are.
-func isAnyMedia(media document.Node) bool { return strings.EqualFold(media.Str(), "application/octet-stream") }
+func isAnyMedia(media document.Node) bool {
+	return strings.EqualFold(media.Str(), "application/octet-stream")
+}
 
 // readFile makes a property one whose value is the name of a file.
 func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file document.Node, isList bool) {
