@@ -16,6 +16,8 @@ const (
 	Warning = finding.Warning
 	// Note leaves the set usable: nearly every document says it, and a gateway does not enforce it.
 	Note = finding.Note
+	// Gap leaves the set usable: a document rightly asks for what the gateway cannot enforce.
+	Gap = finding.Gap
 	// Wording leaves the set usable as it is meant: a message of its author's is not worded as the API conventions ask.
 	Wording = finding.Wording
 	// Remark leaves the set usable as it is meant: it says what follows from the files.

@@ -159,8 +159,29 @@ func (j *inForce) isRouted(path string) bool {
 
 // unreached finds paths of descriptions that no route leads to.
 func (l *loader) unreached() {
-	if len(l.gateway.Routes) == 0 {
+	for o, p := range l.lostPaths() {
+		if len(p.lost) > 0 && !l.isMeant(o) {
+			l.lose(&l.findings, o, p)
+		}
+	}
+}
+
+// lose records the paths of an object that no route leads to.
+func (l *loader) lose(f *findings, o *manifest.Object, p *lostPaths) {
+	if l.isReferredTo(o) {
 		return
+	}
+	severity := Error
+	if len(p.lost) < p.all {
+		severity = Warning // the rest of it is in force
+	}
+	f.At(o, severity, p.at, "no route leads to %s: %s", someOf(p.lost), l.led(p.scope, p.lost[0]))
+}
+
+// lostPaths returns, of each description, the paths that no route leads to.
+func (l *loader) lostPaths() map[*manifest.Object]*lostPaths {
+	if len(l.gateway.Routes) == 0 {
+		return nil
 	}
 	found := map[*manifest.Object]*lostPaths{}
 	note := func(o *manifest.Object, place, path string, scope *resource.Scope, paths ...string) {
@@ -195,16 +216,7 @@ func (l *loader) unreached() {
 		d := &l.documented[i]
 		note(d.at.from, d.at.path, d.Template, &d.Scope, d.Template)
 	}
-	for o, p := range found {
-		if len(p.lost) == 0 || l.isMeant(o) || l.isReferredTo(o) {
-			continue
-		}
-		severity := Error
-		if len(p.lost) < p.all {
-			severity = Warning // the rest of it is in force
-		}
-		l.At(o, severity, p.at, "no route leads to %s: %s", someOf(p.lost), l.led(p.scope, p.lost[0]))
-	}
+	return found
 }
 
 // lostPaths are the paths of a description that no route leads to.

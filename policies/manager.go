@@ -277,7 +277,7 @@ func (m *Manager) expect() (p *source.Progress, done func() bool) {
 			found = Finding{File: at, Message: fmt.Sprintf(
 				"must be readable within %s; until it is read, or gone, no change of the policy files comes into force", watch.Patience)}
 		}
-		m.options.Log.Error("the policy files take too long to load", "finding", found.String())
+		m.options.Log.Error("the policy files take too long to load", "finding", found.Text())
 		if m.options.Overdue != nil {
 			m.options.Overdue(found)
 		}
@@ -307,7 +307,7 @@ func (m *Manager) logFindings(found []Finding) {
 		if f.Severity == Error {
 			level = slog.LevelError
 		}
-		m.options.Log.Log(context.Background(), level, "policy file", "finding", f.String())
+		m.options.Log.Log(context.Background(), level, "policy file", "finding", f.Text())
 	}
 }
 

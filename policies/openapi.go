@@ -92,6 +92,8 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 			severity = Error
 		case f.Note:
 			severity = Note
+		case f.Gap && !isOverlaid(o, f.Path):
+			severity = Gap
 		}
 		c.At(o, severity, f.Path, "%s", f.Message)
 	}
@@ -108,6 +110,11 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	c.noteDefaults(d.Filled())
 	made := c.made // a pointer into the compiler would keep the document
 	return &made
+}
+
+// isOverlaid reports whether an overlay has put the value at a path into a document: its author means it for the gateway.
+func isOverlaid(o *manifest.Object, path string) bool {
+	return o.Where(path).File != o.File && !strings.HasPrefix(path, manifest.FilesKey+"[")
 }
 
 // noteNames says that n resources have longer names than an author of policies expects.

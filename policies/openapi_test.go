@@ -242,9 +242,9 @@ paths:
 		"a document": {order("type: object"), ""},
 		"keywords that are not enforced": {order("type: object\nproperties:\n  a: {type: string, format: iban, pattern: '(?=a)'}\n  b: {type: array, divisibleBy: 1}\nrequired: desk"), "" +
 			"a.yaml:15: components.schemas.Order.required: must be a list of names of properties\n" +
-			"a.yaml:13: components.schemas.Order.properties.a.format: warning: the format 'iban' is not enforced\n" +
-			"a.yaml:13: components.schemas.Order.properties.a.pattern: warning: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?=`\n" +
-			"a.yaml:14: components.schemas.Order.properties.b.divisibleBy: warning: the keyword 'divisibleBy' is not enforced\n"},
+			"a.yaml:14: components.schemas.Order.properties.b.divisibleBy: warning: the keyword 'divisibleBy' is not enforced\n" +
+			"a.yaml:13: components.schemas.Order.properties.a.format: note: the format 'iban' is not enforced\n" +
+			"a.yaml:13: components.schemas.Order.properties.a.pattern: note: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?=`\n"},
 		"references": {order("allOf:\n- {$ref: '#/components/schemas/Ordr'}\n- {$ref: 'common.yaml#/Base'}"), "" +
 			"a.yaml:12: components.schemas.Order.allOf[0].$ref: must point to something in the document, not '#/components/schemas/Ordr'\n" +
 			"a.yaml:13: components.schemas.Order.allOf[1].$ref: must lead to a file that can be read, not to 'common.yaml#/Base': there is no 'common.yaml'\n"},
@@ -281,6 +281,8 @@ paths:
 			"a.yaml:13: paths[/orders/{id}].put.requestBody.content: must be an object, not a list\n" +
 			"a.yaml:15: paths[/orders/{id}].get: must be an object, not a list\n" +
 			"a.yaml:6: paths[/orders/{id}].parameters[0]: warning: must have `required: true`: a value in the path is always there\n"},
+		"an expression that is none": {"openapi: 3.1.0\ninfo: {title: A, version: v1}\npaths:\n  /a:\n    post:\n      requestBody:\n        content:\n          application/json: {schema: {type: string, pattern: '('}}\n",
+			"a.yaml:8: paths[/a].post.requestBody.content[application/json].schema.pattern: warning: is not enforced, because the expression is not one of RE2: missing closing ): `(`\n"},
 		"another version": {"openapi: 3.3.0\npaths: {}\n", "a.yaml:1: openapi: must be of version 3.0, 3.1 or 3.2 of OpenAPI, not '3.3.0'\n"},
 		"Swagger":         {"swagger: '1.2'\npaths: {}\n", "a.yaml:1: openapi: must be of version 2.0 of Swagger, not '1.2'\n"},
 		"longer names": {"openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths:\n  /a/{id}: {get: {}}\n  /b/{id}/a/{id2}: {get: {}}\n", "" +
@@ -330,7 +332,7 @@ components:
 		t.Fatal(text(dir, found))
 	}
 	const at, log = "paths[/apis/shop.example.com/v1/widgets/{name}].", "paths[/apis/shop.example.com/v1/widgets/{name}/log].get."
-	want := "a.yaml:12: " + at + "get.parameters[2]: warning: is not enforced: the gateway reads lists of scalars alone in parameters\n" +
+	want := "a.yaml:12: " + at + "get.parameters[2]: note: is not enforced: the gateway reads no lists and objects within lists\n" +
 		"a.yaml:5: " + at + "parameters[0]: note: is not enforced: it is read as every API server reads it\n" +
 		"a.yaml:8: " + at + "get.security: note: is enforced at upstreams of the dialect Plain alone: an API server reads its credentials itself\n" +
 		"a.yaml:10: " + at + "get.parameters[0]: note: is not enforced: it is read as every API server reads it\n" +

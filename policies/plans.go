@@ -59,7 +59,7 @@ type Compiled struct {
 	// Plans are the expressions, Modules the modules in Rego of each policy.
 	Plans   []Plan
 	Modules []Modules
-	// Suites are the modules that have tests beside them.
+	// Suites are the modules that have tests among or beside them.
 	Suites []modules.Suite
 }
 
@@ -86,7 +86,7 @@ func CompileWithPlansFor(s *source.Source, g *Gateway) *Compiled {
 	if c.Found = finding.Sort(c.Found); finding.HasErrors(c.Found) {
 		c.Set = nil
 	}
-	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, part[regoPolicies](l).modules.Suites()
+	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, part[regoPolicies](l).modules.Suites(s.Files)
 	slices.SortStableFunc(c.Plans, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
 	return c
 }

@@ -151,15 +151,65 @@ func (l *loader) unfilledByRego(
 	o *manifest.Object, p *rego.Program, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds typecheck.Kinds,
 ) {
 	l.unasked(o, rules, conditions, kinds)
+	if p == nil {
+		return
+	}
 	for _, k := range typecheck.Matched(rules, kinds) {
-		if k.Unfilled != nil && p != nil {
-			found := p.UnfilledReads(k.Unfilled)
-			for i := range found {
-				found[i].Message = fmt.Sprintf("%v: %s", k.GroupVersionKind, found[i].Message)
+		l.unfilledIn(p, &k)
+	}
+}
+
+// unfilledIn warns of what modules read of such fields of a kind.
+func (l *loader) unfilledIn(p *rego.Program, k *typecheck.Kind) {
+	if k.Unfilled == nil {
+		return
+	}
+	found := p.UnfilledReads(k.Unfilled)
+	for i := range found {
+		found[i].Message = fmt.Sprintf("%v: %s", k.GroupVersionKind, found[i].Message)
+	}
+	l.regoFound(found, Warning)
+}
+
+// checkUnfilled warns of what PolicyExceptions, and templates of Gatekeeper's for the kinds that a constraint names, read of
+// such fields.
+func (l *loader) checkUnfilled() {
+	kinds := l.knownKinds()
+	for o, e := range l.terms.Read() {
+		l.unasked(o, e.Spec.MatchConstraints, e.Spec.MatchConditions, kinds)
+	}
+	for o, modules := range part[gatekeeperFiles](l).files.Modules() {
+		for i := range l.resources {
+			r := &l.resources[i]
+			if r.Operation != nil || r.compiled.unfilled == nil || !namesKind(o, r) {
+				continue
 			}
-			l.regoFound(found, Warning)
+			k := kinds.of(r)
+			l.unfilledIn(modules, &k)
 		}
 	}
+}
+
+// namesKind reports whether a constraint names the kind of a resource, and its group, without a wildcard.
+func namesKind(constraint *manifest.Object, r *loadedResource) bool {
+	all, _ := constraint.At("spec.match.kinds")
+	for one := all.First(); one.Valid(); one = one.Next() {
+		if lists(one, "apiGroups", r.Group) && lists(one, "kinds", r.Names.Kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// lists reports whether a member is a list that has a text.
+func lists(n document.Node, name, text string) bool {
+	list, _ := n.Get(name)
+	for item := list.First(); item.Valid(); item = item.Next() {
+		if item.Is(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // unasked warns of match conditions that read such fields without asking for them.

@@ -173,6 +173,16 @@ components:
 	deny := func(rules ...string) string {
 		return rego("    deny contains \"no\" if {\n      " + strings.Join(rules, "\n      ") + "\n    }\n")
 	}
+	template := func(kinds, rule string) string {
+		return "apiVersion: templates.gatekeeper.sh/v1\nkind: ConstraintTemplate\nmetadata: {name: small}\nspec:\n  crd: {spec: {names: {kind: Small}}}\n  targets:\n" +
+			"  - target: admission.k8s.gatekeeper.sh\n    rego: |\n      package small\n      violation[{\"msg\": \"no\"}] {\n        true\n        " + rule + "\n      }\n" +
+			"---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: Small\nmetadata: {name: small}\nspec: {match: {kinds: [{apiGroups: [example.com], kinds: " + kinds + "}]}}\n"
+	}
+	excepted := func(condition string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: PolicyException\nmetadata: {name: a}\nspec:\n  policies: [{kind: ValidatingAdmissionPolicy, names: [a]}]\n" +
+			"  reason: small\n" + match + "  matchConditions: [{name: a, expression: '" + condition + "'}]\n  expires: '2099-01-01T00:00:00Z'\n---\n" +
+			validating("  validations: [{expression: object.name == 'a'}]\n")
+	}
 	undefined := func(place, field string) string {
 		return place + ": warning: " + kind + "reads `" + field + "`, whose default is left to the API: where the field is left out it is undefined, " +
 			"and the rule has no result, so that a `deny` denies nothing; read it by object.get(), or ask for it by `not`\n"
@@ -214,6 +224,13 @@ components:
 		"Rego of other fields":    {policy: deny("input.request.object.name == \"x\"")},
 		"match condition of Rego": {policy: strings.Replace(deny("input.request.object.name == \"x\""), "  rego:", "  matchConditions: [{name: a, expression: object.size < 5}]\n  rego:", 1),
 			want: says("p.yaml:6: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+		"Gatekeeper":                      {policy: template("[Task]", "input.review.object.size > 5"), want: undefined("p.yaml:12", "object.size")},
+		"Gatekeeper of a list":            {policy: template("[Task]", "input.review.object.lines[_].count > 5"), want: undefined("p.yaml:12", "object.lines[*].count")},
+		"Gatekeeper that asks":            {policy: template("[Task]", "object.get(input.review.object, \"size\", 3) > 5")},
+		"Gatekeeper that names all kinds": {policy: template(`["*"]`, "input.review.object.size > 5")},
+		"match condition of an exception": {policy: excepted("object.size < 5"),
+			want: says("p.yaml:8: spec.matchConditions[0].expression", kind+"reads `object.size`, whose default is") + "it with has() first\n"},
+		"match condition of an exception that asks": {policy: excepted("has(object.size) && object.size < 5")},
 		"rule that asks": {rule: rule("!has(self.size) || self.size < 5")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func (r *regoPolicies) compile(l *loader) {
 func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, kinds typecheck.Kinds) *rego.Policy {
 	spec := &p.spec.Spec
 	from, folder := rego.Source{States: states}, filepath.Dir(p.from.File)
-	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts}
+	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts, Lenient: spec.BuiltinErrors == rego.UndefinedErrors}
 	var unit *modules.Unit
 	missing := Finding{Field: "spec.rego", Message: fmt.Sprintf(
 		"Required value: there is no module in '%s' either: must have a text, or files that end in '.rego' beside the policy", folder)}
@@ -74,7 +74,7 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 		from.Usable, from.Origin = b.Usable, rego.Origin{Bundle: spec.Bundle}
 		if b.Bundle != nil {
 			l.bundles[spec.Bundle], from.Origin.Revision = b.Bundle.Sum, b.Bundle.Revision
-			unit = r.modules.Bundle(spec.Bundle, folder, b.Bundle, rego.Options{Hosts: spec.AllowedHosts})
+			unit = r.modules.Bundle(spec.Bundle, folder, b.Bundle, rego.Options{Hosts: spec.AllowedHosts, Lenient: options.Lenient})
 			missing = Finding{Field: "spec.bundle", Message: fmt.Sprintf("the bundle '%s' has no module", spec.Bundle)}
 		}
 	case spec.Rego == "":

@@ -43,6 +43,8 @@ type Set struct {
 	scopes    []scopeUse
 	served    []servedResource // that have paths of their own
 	named     []namedResource  // that match blocks name
+	unused    []Idle           // of which that is meant
+	needs     []need           // of API servers
 	defined   definitions
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type

@@ -32,6 +32,7 @@ var stages = []stage{
 	{"schemas", []string{"register"}, (*loader).checkSchemas},
 	{"exceptions", []string{"compile"}, (*loader).checkExceptions},
 	{"reads", []string{"compile"}, (*loader).checkReads},
+	{"unfilled", []string{"compile"}, (*loader).checkUnfilled},
 	{"tried", []string{"index", "register", "rollouts"}, (*loader).checkTried},
 	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
@@ -92,6 +93,7 @@ func (l *loader) checkNames() {
 			j.fieldsOf(r.at.from, r)
 		}
 	}
+	l.set.unused, l.set.needs = j.unused(l), j.needs(l)
 	l.foreign()
 	l.set.remarks.reached = j.names.reached(maps.Values(l.known), l.plain)
 	l.unreached()

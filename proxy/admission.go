@@ -54,6 +54,8 @@ type admitter struct {
 	// isRehearsal says that the request is only tried.
 	isRehearsal bool
 	outside     outside // which policies are not about the request
+	// unknown is what the schema of the object does not know of it.
+	unknown schemas.Unknown
 }
 
 // noteWrong keeps which parameters are wrong, for templates of refusals.
@@ -167,8 +169,9 @@ func (a *admitter) prune(w *storage.Write) error {
 	if s == nil {
 		return nil
 	}
-	var unknown schemas.Unknown
-	if err := s.Prune(w.Object, &unknown); err != nil {
+	a.unknown = schemas.Unknown{}
+	unknown := &a.unknown
+	if err := s.Prune(w.Object, unknown); err != nil {
 		return w.Unreadable(err.Error())
 	}
 	a.request.Warnings = append(a.request.Warnings, unknown.Nulls()...)

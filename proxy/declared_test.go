@@ -468,7 +468,6 @@ paths:
 		POST /users application/vnd.import+json [{},{},{}]
 		  422 User is invalid: [Too many: 3: must have at most 2 items, [0].name: Required value, [1].name: Required value, [2].name: Required value]
 		POST /users application/vnd.import+json {"name":"ann"}
-		  warning: 299 - "unknown field \"name\""
 		  422 User is invalid: Invalid value: "object": must be of type array
 		POST /users application/vnd.other+json {"name":"ann"}
 		  422 User is invalid: other: Required value

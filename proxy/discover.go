@@ -37,6 +37,7 @@ func (g *Gateway) discover(b *backend) {
 			}
 			g.log.Info("the API server says again which resources it serves", "upstream", b.name)
 		},
+		Learned: g.liveChanged,
 	})
 }
 

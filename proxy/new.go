@@ -38,6 +38,9 @@ func New(o Options) (*Gateway, error) {
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
 		anonymous:     identity.Anonymous(),
 	}
+	if g.liveChanged = o.LiveChanged; g.liveChanged == nil {
+		g.liveChanged = func() {}
+	}
 	g.locksAlone, _ = c.LocksLocally()
 	g.observers = newObservers(o, g.memory.Budget)
 	g.locks.Share(o.Locker)

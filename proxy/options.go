@@ -59,6 +59,8 @@ type Options struct {
 	Pod corev1.ObjectReference
 	// Clock has the time by which rollouts and exceptions are judged; nil: requests are judged by when they came.
 	Clock func() time.Time
+	// LiveChanged is called when Live may return something else than before; nil: nobody asks.
+	LiveChanged func()
 	// RefusesPlainly lets all refusals be Status objects, whatever format files and configuration ask for.
 	RefusesPlainly bool
 }
@@ -92,6 +94,7 @@ type Gateway struct {
 	clock          func() time.Time
 	// refusesPlainly says that all refusals are Status objects.
 	refusesPlainly bool
+	liveChanged    func()
 	stop           context.CancelFunc // of what runs beside the requests
 }
 

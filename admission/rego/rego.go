@@ -54,6 +54,11 @@ type Options struct {
 	Print func(file string, line int, text string)
 	// Budget is how much one evaluation may do; 0 stands for [DefaultBudget].
 	Budget int64
+	// Lenient lets tests take an error of a built-in function as an undefined value, as OPA's runner of tests does.
+	Lenient bool
+	// Foreign says that the modules are of no policy. Tests of them are lenient, and may replace any function of OPA's
+	// and of conftest's by 'with'. A test that calls one of these that the gateway does not run is skipped.
+	Foreign bool
 }
 
 // A Program is compiled modules with their data. It is immutable and safe for concurrent use.
@@ -260,6 +265,11 @@ func (p *Program) capabilities() *ast.Capabilities {
 	}
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(p.version()))
 	c.AllowNet = append([]string{}, p.options.Hosts...)
+	if p.options.Foreign {
+		c.Builtins = append(c.Builtins, builtin.OfConftest()...)
+		p.usable = c
+		return c
+	}
 	refused := p.options.refused()
 	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {
 		_, is := refused[b.Name]

@@ -15,7 +15,38 @@ import (
 const (
 	testPrefix    = "test_"
 	skippedPrefix = "todo_test_"
+	skippedByName = "its name begins with 'todo_'"
 )
+
+// HasTests reports whether a module has rules that are tests. It also does if the module mentions tests and cannot be
+// parsed: its tests must not pass unseen.
+func HasTests(m Module) bool {
+	if !bytes.Contains(m.Source, []byte(testPrefix)) {
+		return false
+	}
+	parsed, _ := either(&m)
+	return parsed == nil || slices.ContainsFunc(parsed.Rules, func(r *ast.Rule) bool {
+		_, ref := testOf(r)
+		return ref != nil
+	})
+}
+
+// WithVersion returns a module with the version of the language that it is written in, as far as its text decides that.
+func WithVersion(m Module) Module {
+	_, m.Version = either(&m)
+	return m
+}
+
+// either parses a module of either version of the language, first as one since OPA 1.0; nil: it is of neither.
+func either(m *Module) (*ast.Module, ast.RegoVersion) {
+	for _, v0 := range []bool{false, true} {
+		p := &Program{options: Options{V0: v0}}
+		if parsed, err := p.parseOne(m.File, m); err == nil && parsed != nil {
+			return parsed, p.version()
+		}
+	}
+	return nil, m.Version
+}
 
 // testOf returns the name of a test and the reference to it within its package. The reference is nil if
 // the rule is no test.

@@ -50,14 +50,17 @@ func judgedTests(ctx context.Context, limit time.Duration, o Options, by Observe
 	defer store.Abort(ctx, txn)
 	c := p.newCompiler(true)
 	found, err := tester.NewRunner().SetCompiler(c).SetModules(all).SetStore(store).SetParallel(1).SetTimeout(limit).
-		RaiseBuiltinErrors(true).SetCoverageQueryTracer(t).RunTests(ctx, txn)
+		RaiseBuiltinErrors(!o.Lenient && !o.Foreign).SetCoverageQueryTracer(t).RunTests(ctx, txn)
 	if err != nil {
 		return nil, nil, p.sources.errorsOf(err)
 	}
 	var results []TestResult
 	for one := range found {
-		result := TestResult{Package: strings.TrimPrefix(one.Package, "data."), Name: one.Name, Skipped: one.Skip}
-		result.File, result.Line, _ = p.sources.place(one.Location)
+		result := TestResult{Package: strings.TrimPrefix(one.Package, "data."), Name: one.Name}
+		if one.Skip {
+			result.Skipped = skippedByName
+		}
+		result.File, result.Line, result.Column = p.sources.place(one.Location)
 		var runtime *topdown.Error
 		switch {
 		case errors.As(one.Error, &runtime):
@@ -367,7 +370,9 @@ func TestTestsAsOPA(t *testing.T) {
 		t.Errorf("OPA has only %d tests", count)
 	}
 	for _, text := range ourFixtures {
-		compareTests(t, 500*time.Millisecond, Options{Data: data}, []Module{{File: "p_test.rego", Source: []byte(text)}})
+		for _, o := range []Options{{Data: data}, {Data: data, Lenient: true}, {Data: data, Foreign: true}} {
+			compareTests(t, 500*time.Millisecond, o, []Module{{File: "p_test.rego", Source: []byte(text)}})
+		}
 	}
 	var all []Module
 	for i, text := range ourFixtures[:4] {
@@ -376,6 +381,63 @@ func TestTestsAsOPA(t *testing.T) {
 	}
 	if n := compareTests(t, time.Second, Options{Data: data}, all); n < 30 {
 		t.Errorf("there are only %d tests", n)
+	}
+}
+
+// TestForeignTests: tests of modules that are of no policy may replace any function of OPA's and of conftest's. One that
+// calls what the gateway does not run is skipped with the reason, and does not pass.
+func TestForeignTests(t *testing.T) {
+	found, err := Test(context.Background(), Options{Foreign: true}, nil, Module{File: "p.rego", Source: []byte(`package p
+
+got(x) := {"status_code": 200}
+
+test_mocked if http.send({"url": "http://127.0.0.1:1"}).status_code == 200 with http.send as got
+
+test_called if http.send({"url": "http://127.0.0.1:1", "method": "GET"}).status_code == 200
+
+test_not_called if not opa.runtime().env
+
+test_parsed if parse_config("yaml", "a: 1").a == 1
+
+test_file if parse_config_file("a.yaml").a == 1 with parse_config_file as {"a": 1}
+
+test_undefined if not to_number("x")
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range found {
+		got = append(got, fmt.Sprintf("%s %q %q", r.Name, r.Problems, r.Skipped))
+	}
+	want := []string{
+		`test_mocked [] ""`,
+		"test_called [] \"it calls 'http.send': policies have no network, but for http.send to the hosts in `allowedHosts`\"",
+		`test_not_called [] "it calls 'opa.runtime': it shows the gateway's environment and configuration to policies"`,
+		`test_parsed [] "it calls 'parse_config': it is a function of conftest's, which the gateway does not have"`,
+		`test_file [] ""`,
+		`test_undefined [] ""`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestHasTests: modules have tests by their rules, whatever the names of their files.
+func TestHasTests(t *testing.T) {
+	for text, want := range map[string]bool{
+		"package p\n\ntest_a if true\n":              true,
+		"package p\n\ntest_a { true }\n":             true,
+		"package p\n\ntodo_test_a if true\n":         true,
+		"package p\n\na.test_b if true\n":            true,
+		"package p\n\n# test_a\nmy_test_a if true\n": false,
+		"package p\n\nx := data.test_a\n":            false,
+		"package p\n\ntest_a if {\n":                 true, // which OPA's runner reports too
+		"package p\n\nx if {\n":                      false,
+	} {
+		if got := HasTests(Module{File: "p.rego", Source: []byte(text)}); got != want {
+			t.Errorf("%q: got %v", text, got)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (n *node) activateBundle(name string, b modules.Bundle) error {
 	var why []string
 	for _, f := range found {
 		if f.Severity == finding.Error {
-			why = append(why, f.String())
+			why = append(why, f.Text())
 		}
 	}
 	return errors.New(strings.Join(why, "; "))

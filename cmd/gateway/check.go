@@ -35,9 +35,10 @@ finding on a line of its own:
 
 What is wrong with an expression is printed with its column, its line and a caret. Errors come first. Findings marked
 'warning' do not keep the gateway from starting, but fail the check: something does not do what it seems to. With
---strict=false they do not. What documents say of answers comes last, counted for each file, and -v lists it. --advice also
-lists what the API conventions say about the wording of messages, which never fails. The exit code is 0 if there is
-nothing to mend, 1 if there is, 2 if the command line is wrong.
+--strict=false they do not. Findings marked 'note' do not fail the check. What an OpenAPI document rightly asks for, and the
+gateway cannot enforce, is a note; --strict makes it a warning. What documents say of answers comes last, counted for each
+file, and -v lists it. --advice also lists what the API conventions say about the wording of messages, which never fails.
+The exit code is 0 if there is nothing to mend, 1 if there is, 2 if the command line is wrong.
 
 What can never apply is an error if the files and the configuration alone prove it: a description whose paths no route
 leads to, a resource that is spelled otherwise, a selector of labels that no object has. It is a warning if an API server
@@ -69,8 +70,9 @@ Kubernetes upstream, as YAML. Comments say what needs each rule; findings go to 
 With --plans it also says how each CEL expression and each rule in Rego runs: natively, or by cel-go
 or OPA, and why.
 
-With --list it also prints the operations that the files describe, each method of each path, the resource by whose name
-policies match it, and what holds for its requests. With --config it says by which routes they come.
+With --list it prints the operations that the files describe, each method of each path, the resource by whose name
+policies match it, and what holds for its requests; findings go to the standard error. With --config it says by which routes
+they come.
 
 With --times it also says how long each stage of the load took: reading the files, taking and
 compiling their objects, by kind, and so on.`,
@@ -80,14 +82,14 @@ compiling their objects, by kind, and so on.`,
   gateway check --list --config /etc/gateway/gateway.yaml
   gateway check --config /etc/gateway/gateway.yaml
   gateway check --rbac --config /etc/gateway/gateway.yaml | kubectl apply -f -`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && flags.config == "" && flags.probed == "" && !flags.stdin.on {
 				return usageError("name at least one file or directory to check")
 			}
 			if flags.rbac && flags.config == "" {
 				return usageError("--rbac: name the configuration with --config, which says what the upstreams are")
 			}
-			return flags.output.validate()
+			return flags.output.validate(cmd)
 		},
 		RunE: func(cmd *cobra.Command, paths []string) error { return flags.run(cmd, paths) },
 	}
@@ -97,7 +99,7 @@ compiling their objects, by kind, and so on.`,
 	cmd.Flags().BoolVar(&flags.output.advice, "advice", false, "also list advice about the wording of messages")
 	flags.stdin.register(cmd)
 	cmd.Flags().BoolVar(&flags.plans, "plans", false, "also say which CEL expressions and rules in Rego run natively, and why others do not")
-	cmd.Flags().BoolVar(&flags.list, "list", false, "also list the operations that the files describe, and what holds for each")
+	cmd.Flags().BoolVar(&flags.list, "list", false, "list the operations that the files describe, and what holds for each")
 	cmd.Flags().BoolVar(&flags.times, "times", false, "also say how long each stage of the load took")
 	cmd.Flags().BoolVar(&flags.rbac, "rbac", false, "print the least ClusterRole of the gateway's own account")
 	return cmd
@@ -128,7 +130,11 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 		}
 		return writeRoles(cmd, paths, f.config)
 	}
-	failed := f.output.write(cmd, found)
+	to := cmd.OutOrStdout()
+	if f.list {
+		to = cmd.ErrOrStderr()
+	}
+	failed := f.output.write(to, found)
 	if f.plans {
 		for _, p := range policies.Plans(paths) {
 			cmd.Println(p)

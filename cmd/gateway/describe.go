@@ -76,6 +76,7 @@ func (n *node) describe(lostLines uint64) admin.Status {
 	}
 	n.describeTerms(&s, time.Now())
 	n.describeOperations(&s)
+	s.Idle = n.describeIdle()
 	for path, age := range n.states.Ages() {
 		s.States = append(s.States, admin.State{Path: path, AgeSeconds: int64(age.Seconds())})
 	}

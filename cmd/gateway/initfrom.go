@@ -152,7 +152,7 @@ func (f *initFlags) document(dir string) (d *scaffold.Document, copied map[strin
 	own := slices.IndexFunc(read.Files, func(file source.File) bool { return file.Name == name })
 	if len(read.Found) > 0 || own < 0 {
 		for _, found := range read.Found {
-			return nil, nil, errors.New(found.String())
+			return nil, nil, errors.New(found.Text())
 		}
 		return nil, nil, fmt.Errorf("'%s' must be a file that can be read", f.from)
 	}

@@ -48,11 +48,11 @@ line is wrong.`,
 		Example: `  gateway lint crds/
   gateway lint --strict -o sarif crds/ > findings.sarif
   gateway lint --against old/crds crds/`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !flags.rules {
 				return usageError("name at least one file or directory to lint")
 			}
-			return flags.output.validate()
+			return flags.output.validate(cmd)
 		},
 		RunE: func(cmd *cobra.Command, paths []string) error { return flags.lint(cmd, paths) },
 	}
@@ -85,7 +85,7 @@ func (f *lintFlags) lint(cmd *cobra.Command, paths []string) error {
 		found = f.find(read)
 	}
 	found = lint.Except(found, exceptions, f.exceptions)
-	return f.output.write(cmd, lint.Refine(found, read.Files))
+	return f.output.write(cmd.OutOrStdout(), lint.Refine(found, read.Files))
 }
 
 // find returns what there is to say of files.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -35,6 +36,11 @@ func writeList(cmd *cobra.Command, paths []string, file string) error {
 	for _, one := range set.InForce(gateway.LocalLocks) {
 		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", one.Method, one.Path, cmp.Or(one.Resource, "-"), cmp.Or(strings.Join(one.Routes(gateway.Routes), ", "), "-"), one.Holds())
 	}
+	var idle []admin.Idle
+	for _, one := range set.MayBeIdle() {
+		idle = append(idle, idleOf(&one))
+	}
+	writeIdle(&w, idle)
 	if err := align(&out, w.Bytes()); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
@@ -53,6 +54,7 @@ type node struct {
 	bundles   *bundles.Bundles                 // nil until they are set up
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
 	shown     shownPolicies
+	idle      *idle
 	listening atomic.Bool
 
 	public, private net.Listener
@@ -79,7 +81,7 @@ type shownPolicies struct {
 func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) {
 	log := logs.Messages
 	n := &node{
-		config: c, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1),
+		config: c, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1), idle: newIdle(),
 		memory: memory.NewBudget(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
 	}
 	if n.metrics, err = telemetry.New(metricsOptions(&c.Telemetry.Metrics)); err != nil {
@@ -88,7 +90,11 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.tracer, err = newTracer(c.Telemetry.Tracing, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	if n.states, err = state.NewManager(state.Options{Log: log}); err != nil {
+	if n.states, err = state.NewManager(state.Options{Log: log, Read: func(kind schema.GroupVersionKind) {
+		if kind.Kind == "Namespace" {
+			n.idle.mayChange()
+		}
+	}}); err != nil {
 		return nil, err
 	}
 	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log})
@@ -154,6 +160,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		Tracer:       n.tracer,
 		Decisions:    n.records.decisions.asked(),
 		Pod:          thisPod(),
+		LiveChanged:  n.idle.mayChange,
 	})
 	if err != nil {
 		return nil, &failure{exitUsage, err} // what of the configuration cannot be used
@@ -163,6 +170,8 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, &failure{exitUsage, err}
 	}
 	n.dialects.Store(asking)
+	n.judgeIdle()
+	n.metrics.ObserveIdle(n.measureIdle)
 	n.metrics.ObserveDroppedLines(logs.Dropped)
 	n.metrics.ObserveBodyBytes(n.gateway.BodyBytesInFlight)
 	n.metrics.ObserveCertificates(n.files.Expiries)
@@ -230,6 +239,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	go n.files.Run(watching)
 	go n.bundles.Run(watching)
 	go n.dialects.Load().run(watching, n.mistaken)
+	go n.keepIdle(watching.Done())
 	go func() { n.failed <- n.gateway.Serve(n.public) }()
 	n.listening.Store(true)
 	go memory.ForgetStart()
@@ -391,6 +401,7 @@ func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 	n.shown.loaded.Store(&at)
 	n.metrics.Expect(nil, set.Admission().Names())
 	n.states.Apply(set.States())
+	n.idle.mayChange()
 	n.policiesConfirmed(set, at)
 }
 
@@ -410,6 +421,7 @@ func (n *node) policiesActivated(set *policies.Set, at time.Time) {
 	n.shown.loaded.Store(&at)
 	n.metrics.Expect(nil, set.Admission().Names())
 	n.states.Apply(set.States())
+	n.idle.mayChange()
 	n.metrics.PoliciesActivated(set.Generation(), set.Hash())
 }
 
@@ -445,9 +457,9 @@ func thisPod() corev1.ObjectReference {
 
 // policiesOverdue shows what has not been loaded yet as what was refused is shown: neither is in force.
 func (n *node) policiesOverdue(found finding.Finding) {
-	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.String()}})
+	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: []string{found.Text()}})
 	n.metrics.PoliciesOverdue()
-	n.own().Fails(theFiles, found.String())
+	n.own().Fails(theFiles, found.Text())
 }
 
 // lines are the findings as `gateway check` prints them.
@@ -455,7 +467,7 @@ func lines(found []finding.Finding) []string {
 	found = finding.Summarized(found)
 	out := make([]string, len(found))
 	for i, f := range found {
-		out[i] = f.String()
+		out[i] = f.Text()
 	}
 	return out
 }

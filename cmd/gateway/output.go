@@ -14,9 +14,11 @@ import (
 
 // output says how findings are written, and which of them fail the command.
 type output struct {
-	format  string
-	strict  bool
-	verbose bool
+	format string
+	strict bool
+	// strictest says that --strict was given: what documents ask for and the gateway cannot enforce is a warning too.
+	strictest bool
+	verbose   bool
 	// advice says that findings about wording are shown, which never fail the command.
 	advice bool
 	checks []finding.Check
@@ -30,7 +32,8 @@ func (o *output) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "also list what is only counted otherwise")
 }
 
-func (o *output) validate() error {
+func (o *output) validate(cmd *cobra.Command) error {
+	o.strictest = o.strict && cmd.Flags().Changed("strict")
 	o.format = strings.ToLower(o.format)
 	if !slices.Contains(finding.Formats, o.format) {
 		return usageError("--output: must be '%s', not '%s'", strings.Join(finding.Formats, "', '"), o.format)
@@ -54,12 +57,21 @@ func (o *output) withAdvice(found []finding.Finding) []finding.Finding {
 	return matter
 }
 
-// write writes findings. It returns a failure if they have errors; in strict mode also if they have warnings.
-func (o *output) write(cmd *cobra.Command, found []finding.Finding) error {
+// write writes findings to w. It returns a failure if they have errors; in strict mode also if they have warnings.
+func (o *output) write(w io.Writer, found []finding.Finding) error {
+	if o.strictest {
+		found = slices.Clone(found)
+		for i := range found {
+			if found[i].Severity == finding.Gap {
+				found[i].Severity = finding.Warning
+			}
+		}
+		found = finding.Sort(found)
+	}
 	if !o.verbose && o.format == string(finding.Text) {
 		found = o.summarize(found)
 	}
-	if err := finding.Write(cmd.OutOrStdout(), finding.Format(o.format), found, o.checks); err != nil {
+	if err := finding.Write(w, finding.Format(o.format), found, o.checks); err != nil {
 		return err
 	}
 	errs, warnings := 0, 0

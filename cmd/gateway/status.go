@@ -218,6 +218,7 @@ func printStatus(to io.Writer, s *admin.Status) error {
 		}
 	}
 	writeTried(&w, s.Rollouts)
+	writeIdle(&w, s.Idle)
 	if len(s.Exceptions) > 0 {
 		fmt.Fprint(&w, "\nEXCEPTION\tPOLICIES\tENDS\tUSED\tREASON\n")
 		for i := range s.Exceptions {

@@ -42,7 +42,7 @@ func (s *stdinFlags) check(cmd *cobra.Command, paths []string, file string, out 
 		if err != nil {
 			return err
 		}
-		return out.write(cmd, s.examine(data, paths, c))
+		return out.write(cmd.OutOrStdout(), s.examine(data, paths, c))
 	}
 	in := bufio.NewReader(cmd.InOrStdin())
 	for {

@@ -73,6 +73,7 @@ func (s *shown) page() string {
 	p.Add("<p>{} requests are in flight, and hold {} of {} bytes.</p>\n\n",
 		s.Requests.InFlight, s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
 	p.limits(s.RateLimits, &s.RequestLimits)
+	p.idle(s.Idle)
 	p.upstreams(s.Upstreams)
 	p.states(s.States, s.Certificates)
 	p.Add("\n<h2>Lost</h2>\n<p>{} lines of the log", s.Lost.LogLines)
@@ -345,6 +346,20 @@ func (p *page) limits(rates []RateLimit, each *RequestLimits) {
 a target of {} bytes, {} headers. In all: {} connections, {} heavy requests at a time.</p>
 
 `, each.BodyBytes, each.JSONDepth, each.JSONNodes, each.HeaderBytes, each.URIBytes, each.Headers, each.Connections, each.HeavyRequests)
+}
+
+// idle shows the places of the policy files that apply to no request. It is empty if there are none.
+func (p *page) idle(all []Idle) {
+	for i := range all {
+		if i == 0 {
+			p.Add("<h2>What applies to nothing</h2>\n<table>\n<tr><th>Object</th><th>Place</th><th>Reason</th><th>Because</th></tr>\n")
+		}
+		one := &all[i]
+		p.Add("<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", one.Kind, one.Name, one.Place, one.Reason, one.Because())
+	}
+	if len(all) > 0 {
+		p.Add("</table>\n\n")
+	}
 }
 
 func (p *page) upstreams(all []Upstream) {

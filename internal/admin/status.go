@@ -29,6 +29,8 @@ type Status struct {
 	RequestLimits RequestLimits `json:"requestLimits"`
 	// Operations are what the files describe of APIs.
 	Operations []Operation `json:"operations,omitempty"`
+	// Idle are the places of the policy files that apply to no request.
+	Idle []Idle `json:"idle"`
 	// Upstreams are as in /upstreams.
 	Upstreams []Upstream `json:"upstreams"`
 	// States are the collections that policies read.
@@ -44,6 +46,26 @@ type Readiness struct {
 	Failure string `json:"failure,omitempty"`
 	// Warning says what is wrong although requests are served; empty if nothing is.
 	Warning string `json:"warning,omitempty"`
+}
+
+// Idle is a place of the policy files that applies to no request.
+type Idle struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Reason is Unused if it can never apply and that is meant, else NoResource, NoKind or NoNamespace.
+	Reason string `json:"reason"`
+	// Place is the file, the line and the column, and Field the field there.
+	Place   string `json:"place"`
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// Because says why, with the field.
+func (i *Idle) Because() string {
+	if i.Field == "" {
+		return i.Message
+	}
+	return i.Field + ": " + i.Message
 }
 
 // Operation is a method of a path that files describe.

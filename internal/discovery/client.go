@@ -56,6 +56,9 @@ type Options struct {
 	// Changed is called with the reason when the server cannot be asked any more, and with nil when
 	// it can be again; it may be nil.
 	Changed func(err error)
+	// Learned is called when what the server serves is known for the first time, or has changed; it
+	// may be nil.
+	Learned func()
 }
 
 // ErrPending is the error of a client that has learned nothing yet.
@@ -93,6 +96,9 @@ type lesson struct {
 func New(o Options) *Client {
 	if o.Changed == nil {
 		o.Changed = func(error) {}
+	}
+	if o.Learned == nil {
+		o.Learned = func() {}
 	}
 	return &Client{options: o}
 }
@@ -280,6 +286,9 @@ func (c *Client) learn() error {
 		next.catalog = before
 	}
 	c.learned.Store(next)
+	if next.catalog != before {
+		c.options.Learned()
+	}
 	if hadFailed {
 		c.options.Changed(nil)
 	}

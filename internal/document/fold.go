@@ -44,16 +44,15 @@ func (s *FoldSet) Variant(key string) (name string, ok bool) {
 	}
 	var buf [64]byte
 	fold := appendFolded(buf[:0], key)
-	first, ok := slices.BinarySearchFunc(s.names, fold, func(n foldedName, fold []byte) int {
-		switch {
-		case n.fold < string(fold):
-			return -1
-		case n.fold == string(fold):
-			return 0
+	first, end := 0, len(s.names)
+	for first < end { // slices.BinarySearchFunc would let buf escape
+		if middle := int(uint(first+end) / 2); s.names[middle].fold < string(fold) {
+			first = middle + 1
+		} else {
+			end = middle
 		}
-		return 1
-	})
-	if !ok {
+	}
+	if first == len(s.names) || s.names[first].fold != string(fold) {
 		return "", false
 	}
 	for _, n := range s.names[first:] {

@@ -193,3 +193,34 @@ func FuzzStrings(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSpelling compares a Spelling with a FoldSet, which looks at one key after the other.
+func FuzzSpelling(f *testing.F) {
+	f.Add("kind", "Kind", `{"a":{"\u212aind":1}}`)
+	f.Add("kind", "name", `[{"kind":1,"NAMES":2},{"\u006bind":1}]`)
+	f.Add("a", "a", `{"A":1}`)
+	f.Fuzz(func(t *testing.T, a, b, text string) {
+		if !utf8.ValidString(a) || !utf8.ValidString(b) {
+			return
+		}
+		d, err := Parse([]byte(text), Limits{})
+		if err != nil {
+			return
+		}
+		defer d.Release()
+		set, want := NewFoldSet(a, b), true
+		isTwin := a != b && strings.EqualFold(a, b)
+		for i := range d.tape {
+			n := Node{d, uint32(i)}
+			if d.tape[i].meta&flagMember == 0 {
+				continue
+			}
+			if _, isVariant := set.Variant(n.Key()); isVariant || isTwin && (n.Key() == a || n.Key() == b) {
+				want = false
+			}
+		}
+		if got := NewSpelling([]string{a, b}).IsKept(d); got != want {
+			t.Fatalf("%q, %q: kept %v, want %v: %s", a, b, got, want, text)
+		}
+	})
+}

@@ -46,6 +46,10 @@ func (c *Compiler) warn(at document.Node, format string, args ...any) {
 	c.report(Finding{At: at, Message: fmt.Sprintf(format, args...)})
 }
 
+func (c *Compiler) gap(at document.Node, format string, args ...any) {
+	c.report(Finding{At: at, Message: fmt.Sprintf(format, args...), Gap: true})
+}
+
 func (c *Compiler) isOpenAPI() bool { return c.dialect != Draft2020 }
 
 // schema returns the schema of a node, which is filled later.

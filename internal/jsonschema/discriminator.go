@@ -40,7 +40,7 @@ func (f *filler) discriminator(m document.Node) {
 		return
 	}
 	if otherwise, isOptional := m.Get("defaultMapping"); isOptional {
-		f.warn(otherwise, "the alternatives are told apart by their schemas, whatever the discriminator names")
+		f.gap(otherwise, "the alternatives are told apart by their schemas, whatever the discriminator names")
 		return
 	}
 	mapping, hasMapping := m.Get("mapping")

@@ -1,6 +1,8 @@
 package jsonschema
 
 import (
+	"errors"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -96,4 +98,18 @@ func escape(b *strings.Builder, text string, inClass bool) int {
 		b.WriteString(text[:2])
 	}
 	return 2
+}
+
+// IsMistaken reports whether an expression that RE2 refuses is none of ECMA-262 either.
+func IsMistaken(err error) bool {
+	of, isSyntax := errors.AsType[*syntax.Error](err)
+	if !isSyntax {
+		return false
+	}
+	switch of.Code {
+	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen, syntax.ErrMissingBracket, syntax.ErrMissingRepeatArgument,
+		syntax.ErrInvalidCharRange, syntax.ErrTrailingBackslash:
+		return true
+	}
+	return false
 }

@@ -102,6 +102,8 @@ type Finding struct {
 	Message string
 	// Error says that the schema leaves open what its author meant to forbid.
 	Error bool
+	// Gap says that the schema is right, and that this part of it is not enforced.
+	Gap bool
 }
 
 // Schema is a compiled schema. It is immutable, and keeps nothing of the document.

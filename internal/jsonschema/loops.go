@@ -28,7 +28,7 @@ func (c *Compiler) endless(q queued) {
 	case slices.ContainsFunc(append(slices.Clone(l.not), l.condition), func(s *schema) bool { return s != nil && reaches([]*schema{s}, q.schema, inPlace) }):
 		c.refuse(q.node, "must not refer to itself by way of 'not' or 'if'")
 	case reaches(l.all, q.schema, beside), slices.ContainsFunc(l.groups, func(g group) bool { return reaches(g.branches, q.schema, beside) }):
-		c.warn(q.node, "refers to itself for the same value by way of its alternatives: there it is taken to hold")
+		c.gap(q.node, "refers to itself for the same value by way of its alternatives: there it is taken to hold")
 	}
 }
 

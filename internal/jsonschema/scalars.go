@@ -148,7 +148,7 @@ func (f *filler) format(m document.Node) {
 	case name == "float":
 		f.number().isSingle = true
 	default:
-		f.warn(m, "the format '%.80s' is not enforced", name)
+		f.gap(m, "the format '%.80s' is not enforced", name)
 	}
 }
 
@@ -245,7 +245,11 @@ func (f *filler) expression(text string, at document.Node) *pattern.Pattern {
 	}
 	p, err := pattern.New(strings.Clone(translated))
 	if err != nil {
-		f.warn(at, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		say := f.gap
+		if IsMistaken(err) {
+			say = f.warn
+		}
+		say(at, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return nil
 	}
 	f.patterns[p.String()] = p

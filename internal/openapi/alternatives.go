@@ -127,7 +127,7 @@ func (b *builder) children(c *conjunction, p part, discriminator document.Node) 
 		child, _ := b.t.doc.resolve(pointer)
 		branch := conjunction{trail: c.trail, refs: []string{pointer}, deepest: 1}
 		if branch.cut = c.trail.length() >= b.t.depth || c.trail.count(pointer) >= maxRepeats; branch.cut {
-			b.warn(child, "is not enforced everywhere: the schema stands in itself, or too deep in others")
+			b.gap(child, "is not enforced everywhere: the schema stands in itself, or too deep in others")
 		} else {
 			b.t.collect(&branch, child, true, branch.refs)
 		}

@@ -79,7 +79,7 @@ func deletionOf(d *Document, m document.Node, as translation) []Body {
 	all := bodyOf(d, m, as)
 	for i := range all {
 		if all[i].Form != nil {
-			d.report.warn(m, "is not enforced: the gateway does not read forms of deletions")
+			d.report.gap(m, "is not enforced: the gateway does not read forms of deletions")
 			all[i] = Body{Media: all[i].Media, As: contract.AsBytes}
 		}
 	}
@@ -252,12 +252,25 @@ func (f *formReader) field(name string, at document.Node) {
 			p.Shape, p.Items = contract.List, contract.JSON
 		}
 	default:
-		if !f.doc.readAs(&p, said, &props, e) {
-			f.doc.report.warn(at, "is refused in forms")
+		if why, ok := f.readAs(&p, said, &props, e); !ok {
+			f.doc.report.warn(at, "is refused in forms: %s", why)
 			return
 		}
 	}
 	f.made.Fields, f.made.Parts = append(f.made.Fields, p), append(f.made.Parts, part)
+}
+
+// readAs finds how the text of a field becomes a value of its schema. If there is no way, it returns why: what a parameter
+// would pass without is refused in a form, because a form with it would not be read whole.
+func (f *formReader) readAs(p *contract.Parameter, said document.Node, props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) (why string, ok bool) {
+	all := f.doc.report
+	f.doc.report = newReport()
+	ok = f.doc.readAs(p, said, props, e)
+	for _, found := range f.doc.report.findings() {
+		why = strings.TrimPrefix(found.Message, "is not enforced: ")
+	}
+	f.doc.report = all
+	return why, ok
 }
 
 // isJSON reports whether a field is written in JSON: the encoding says so, or it is an object in a part.
@@ -336,7 +349,7 @@ func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file d
 	}
 	f.files = append(f.files, p.Name)
 	c.each("pattern", func(n document.Node) {
-		f.doc.report.warn(n, "is not enforced: the gateway does not read what is in files")
+		f.doc.report.gap(n, "is not enforced: the gateway does not read what is in files")
 	})
 	if media, found := c.get("contentMediaType"); found && len(part.Media) == 0 {
 		part.Media = []string{strings.ToLower(strings.Clone(media.Str()))}

@@ -63,16 +63,30 @@ func anything(free bool) apiextensionsv1.JSONSchemaProps {
 	return apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true), Nullable: true}
 }
 
-// warn reports what is not enforced.
+// warn reports a mistake of the document's author, and what becomes of it.
 func (b *builder) warn(at document.Node, format string, args ...any) {
 	b.t.doc.report.warn(at, format, args...)
 }
 
+// gap reports what is right and not enforced.
+func (b *builder) gap(at document.Node, format string, args ...any) {
+	b.t.doc.report.gap(at, format, args...)
+}
+
 // say reports what becomes of a keyword that no judge knows of.
 func (b *builder) say(at document.Node, format string, args ...any) {
+	b.sayAll(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...)})
+}
+
+// sayGap reports a right keyword that no judge knows of and that is not enforced.
+func (b *builder) sayGap(at document.Node, format string, args ...any) {
+	b.sayAll(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...), Gap: true})
+}
+
+func (b *builder) sayAll(f Finding) {
 	if b.t.isJudged {
-		b.t.said = append(b.t.said, Finding{Path: Place(at), Message: fmt.Sprintf(format, args...)})
+		b.t.said = append(b.t.said, f)
 		return
 	}
-	b.warn(at, format, args...)
+	b.t.doc.report.add(f)
 }

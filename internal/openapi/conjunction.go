@@ -109,11 +109,11 @@ func (t *translator) refer(c *conjunction, ref document.Node, inherited bool, wa
 		return // it holds already
 	case c.trail.count(pointer) >= maxRepeats:
 		c.cut = true
-		t.doc.report.warn(ref, "is not enforced deeper than this: the schema stands in itself")
+		t.doc.report.gap(ref, "is not enforced deeper than this: the schema stands in itself")
 		return
 	case c.trail.length()+len(way) >= t.depth:
 		c.cut = true
-		t.doc.report.warn(ref, "is not enforced here: with everything that it refers to the schema would be too large")
+		t.doc.report.gap(ref, "is not enforced here: with everything that it refers to the schema would be too large")
 		return
 	}
 	to, err := t.doc.resolve(pointer)

@@ -161,7 +161,7 @@ func (b *builder) additional(c *conjunction) {
 			take(patterns.First())
 			return
 		}
-		b.warn(patterns, "the keyword 'patternProperties' is not enforced")
+		b.gap(patterns, "the keyword 'patternProperties' is not enforced")
 		closed, open = false, true
 		schemas = nil
 	})

@@ -62,7 +62,7 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 			name := strings.ToUpper(method)
 			if !resource.Documentable(name) {
 				if name != http.MethodOptions {
-					d.report.warn(operation, "is not enforced: the gateway does not read requests of the method %s", name)
+					d.report.gap(operation, "is not enforced: the gateway does not read requests of the method %s", name)
 				}
 				continue
 			}

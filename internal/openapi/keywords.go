@@ -135,7 +135,11 @@ func (b *builder) text(c *conjunction) {
 			pattern = converted
 		}
 		if _, err := regexp.Compile(pattern); err != nil {
-			b.warn(m, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			say := b.gap
+			if jsonschema.IsMistaken(err) {
+				say = b.warn
+			}
+			say(m, "is not enforced, because the expression is not one of RE2: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 			return
 		}
 		b.matches(strings.Clone(pattern))
@@ -171,7 +175,7 @@ func (b *builder) format(c *conjunction, checked func(string) bool) {
 		switch {
 		case len(b.typed) != 1 || slices.Contains(hints, format):
 		case !checked(format):
-			b.warn(m, "the format '%.80s' is not enforced", format)
+			b.gap(m, "the format '%.80s' is not enforced", format)
 		case b.p.Format == "":
 			b.p.Format = strings.Clone(format)
 		}

@@ -25,7 +25,7 @@ func (b *builder) markOwned(name string, c *conjunction) {
 		return
 	}
 	if b.free {
-		b.say(at, "is not enforced within alternatives")
+		b.sayGap(at, "is not enforced within alternatives")
 		return
 	}
 	b.t.marks.owned[propertyOf(b.at, name)] = true
@@ -42,7 +42,7 @@ func (b *builder) ownedWithin(branches []document.Node, from *trail) {
 			members(properties, func(m document.Node) {
 				sub := b.t.flatten([]document.Node{m}, c.trail)
 				if at, found := sub.get("readOnly"); found && at.Bool() {
-					b.say(at, "is not enforced within alternatives")
+					b.sayGap(at, "is not enforced within alternatives")
 				}
 			})
 		})

@@ -21,7 +21,7 @@ func objectAs(d *Document, to *contract.Parameter, n document.Node, props *apiex
 	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
 		member := props.Properties[name]
 		if ok = addMember(d, to, name, &member, e.Properties[name]); !ok {
-			d.report.warn(n, "is not enforced: the gateway reads no lists and objects within '%.80s'", name)
+			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within '%.80s'", name)
 			return false
 		}
 	}
@@ -29,7 +29,7 @@ func objectAs(d *Document, to *contract.Parameter, n document.Node, props *apiex
 	case additional != nil && additional.Schema != nil:
 		others := contract.Parameter{In: to.In}
 		if of := e.Additional; !readMember(d, &others, to, additional.Schema, of) {
-			d.report.warn(n, "is not enforced: the gateway reads no lists and objects within it")
+			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within it")
 			return false
 		}
 		to.Others = &others
@@ -72,7 +72,7 @@ func keyed(d *Document, to *contract.Parameter, n document.Node) bool {
 	case style == "pipeDelimited" && inQuery && !explode:
 		to.Keys, to.Separator = contract.KeysAmong, "|"
 	default:
-		d.report.warn(n, "is not enforced: the gateway does not read objects of the style '%.40s' here", style)
+		d.report.gap(n, "is not enforced: the gateway does not read objects of the style '%.40s' here", style)
 		return false
 	}
 	return true

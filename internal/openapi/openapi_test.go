@@ -46,7 +46,12 @@ components:
 func findings(found []openapi.Finding) (all []string) {
 	for _, f := range found {
 		line := f.Path + ": "
-		if !f.Error {
+		switch {
+		case f.Gap:
+			line += "gap: "
+		case f.Note:
+			line += "note: "
+		case !f.Error:
 			line += "warning: "
 		}
 		all = append(all, line+f.Message)
@@ -407,8 +412,8 @@ Thing:
     d: {type: string, minlength: 2}
     f: {type: string, default: xyz, maxLength: 2}`,
 			found: []string{
-				`components.schemas.Thing.properties.a.format: warning: the format 'iri' is not enforced`,
-				`components.schemas.Thing.properties.a.pattern: warning: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: ` + "`(?=`",
+				`components.schemas.Thing.properties.a.format: gap: the format 'iri' is not enforced`,
+				`components.schemas.Thing.properties.a.pattern: gap: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: ` + "`(?=`",
 				`components.schemas.Thing.properties.c.default: warning: must be of the schema's type; the default is not applied`,
 				`components.schemas.Thing.properties.c.enum[1]: warning: must be a value of the schema's type; it is left out of the enumeration`,
 				`components.schemas.Thing.properties.d.minlength: warning: the keyword 'minlength' is not enforced`,

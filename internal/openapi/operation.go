@@ -188,7 +188,7 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 		r.props, r.e = t.emit(c, "properties["+r.In.String()+"].properties["+r.Name+"]", false)
 		d.report = said
 		if t.full {
-			d.report.warn(at, "is not enforced: with everything that it refers to the schema would be too large")
+			d.report.gap(at, "is not enforced: with everything that it refers to the schema would be too large")
 			continue
 		}
 		if d.readAs(&r.Parameter, n, &r.props, r.e) {
@@ -240,7 +240,7 @@ var ignoredHeaders = []string{"accept", "content-type", "authorization"}
 func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (ok bool) {
 	to.Name = strings.Clone(text(n, "name"))
 	if text(n, "in") == "querystring" {
-		d.report.warn(n, "is not enforced: the gateway does not read the whole query as one value")
+		d.report.gap(n, "is not enforced: the gateway does not read the whole query as one value")
 		return false
 	}
 	if to.In, ok = contract.PlaceNamed(text(n, "in")); !ok || to.Name == "" {
@@ -278,7 +278,7 @@ func (d *Document) valueOf(to *contract.Parameter, n document.Node) (at, value d
 	}
 	media := jsonMedia(content)
 	if value, ok = d.follow(media).Get("schema"); !ok {
-		d.report.warn(content, "is not enforced: the gateway reads parameters with a schema, or in JSON")
+		d.report.gap(content, "is not enforced: the gateway reads parameters with a schema, or in JSON")
 		return content, content, false
 	}
 	to.Shape = contract.JSON
@@ -295,7 +295,7 @@ func (d *Document) readAs(to *contract.Parameter, n document.Node, props *apiext
 	case slices.Equal(names, []string{"object"}):
 		return objectAs(d, to, n, props, e)
 	case slices.Contains(names, "object"):
-		d.report.warn(n, "is not enforced: a parameter that may be an object or not can be read in two ways")
+		d.report.gap(n, "is not enforced: a parameter that may be an object or not can be read in two ways")
 		return false
 	case slices.Equal(names, []string{"array"}):
 		to.Shape = contract.List
@@ -307,20 +307,20 @@ func (d *Document) readAs(to *contract.Parameter, n document.Node, props *apiext
 			of = e.Items
 		}
 		if names = typesIn(items, of); slices.Contains(names, "object") || slices.Contains(names, "array") {
-			d.report.warn(n, "is not enforced: the gateway reads lists of scalars alone in parameters")
+			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within lists")
 			return false
 		}
 		if !d.separated(to, n) {
 			return false
 		}
 	case slices.Contains(names, "array"):
-		d.report.warn(n, "is not enforced: a parameter that may be a list or not can be read in two ways")
+		d.report.gap(n, "is not enforced: a parameter that may be a list or not can be read in two ways")
 		return false
 	case !d.styled(to, n):
 		return false
 	}
 	if len(names) == 0 && hasAlternatives(e) {
-		d.report.warn(n, "is not enforced: its alternatives name no types by which the text could be read")
+		d.report.gap(n, "is not enforced: its alternatives name no types by which the text could be read")
 		return false
 	}
 	to.Types = textTypes(names)
@@ -365,7 +365,7 @@ func (d *Document) styled(to *contract.Parameter, n document.Node) bool {
 	case to.In == contract.InPath && style == "matrix":
 		to.Style = contract.Matrix
 	case style == "deepObject", style == "label", style == "matrix", style == "cookie":
-		d.report.warn(n, "is not enforced: the gateway does not read parameters of the style '%s' here", style)
+		d.report.gap(n, "is not enforced: the gateway does not read parameters of the style '%s' here", style)
 		return false
 	}
 	return true
@@ -404,7 +404,7 @@ func (d *Document) separated(to *contract.Parameter, n document.Node) bool {
 			to.Separator = "|"
 		}
 	default:
-		d.report.warn(n, "is not enforced: the gateway does not read lists of the style '%.40s' here", style)
+		d.report.gap(n, "is not enforced: the gateway does not read lists of the style '%.40s' here", style)
 		return false
 	}
 	return true

@@ -253,16 +253,16 @@ components:
 		get + "parameters[11].$ref: must point to something in the document, not '#/components/parameters/None'",
 		get + "parameters[0]: warning: is not enforced: the path has no '{gone}'",
 		get + "parameters[1]: warning: is not enforced: a parameter must have a name, and 'in' with 'path', 'query', 'header' or 'cookie'",
-		get + "parameters[3]: warning: is not enforced: the gateway does not read parameters of the style 'deepObject' here",
-		get + "parameters[4]: warning: is not enforced: the gateway does not read parameters of the style 'matrix' here",
-		get + "parameters[5]: warning: is not enforced: the gateway reads lists of scalars alone in parameters",
-		get + "parameters[6]: warning: is not enforced: its alternatives name no types by which the text could be read",
-		get + "parameters[7].content: warning: is not enforced: the gateway reads parameters with a schema, or in JSON",
-		get + "parameters[8]: warning: is not enforced: the gateway does not read lists of the style 'form' here",
-		get + "parameters[9]: warning: is not enforced: its alternatives name no types by which the text could be read",
-		get + "parameters[10].schema.format: warning: the format 'colour' is not enforced",
-		"components.securitySchemes.tls: warning: is not enforced: the gateway looks for an apiKey, and for credentials of the header Authorization",
-		get + "security[0].token: warning: is not enforced: the API itself knows which scopes its credentials have",
+		get + "parameters[3]: gap: is not enforced: the gateway does not read parameters of the style 'deepObject' here",
+		get + "parameters[4]: gap: is not enforced: the gateway does not read parameters of the style 'matrix' here",
+		get + "parameters[5]: gap: is not enforced: the gateway reads no lists and objects within lists",
+		get + "parameters[6]: gap: is not enforced: its alternatives name no types by which the text could be read",
+		get + "parameters[7].content: gap: is not enforced: the gateway reads parameters with a schema, or in JSON",
+		get + "parameters[8]: gap: is not enforced: the gateway does not read lists of the style 'form' here",
+		get + "parameters[9]: gap: is not enforced: its alternatives name no types by which the text could be read",
+		get + "parameters[10].schema.format: gap: the format 'colour' is not enforced",
+		"components.securitySchemes.tls: gap: is not enforced: the gateway looks for an apiKey, and for credentials of the header Authorization",
+		get + "security[0].token: note: is not enforced: the API itself knows which scopes its credentials have",
 		get + "security[1].nothing: warning: is not enforced: the document has no such security scheme",
 	}
 	if !slices.Equal(got, want) {
@@ -337,7 +337,7 @@ Thing:
       other: {oneOf: [{type: object, properties: {made: {type: string, readOnly: true}}}, {type: string}]}
 Base: {type: object, properties: {id: {type: string, readOnly: true}, name: {type: string, readOnly: false}}}
 `)).Resources(nil)
-	want := []string{"components.schemas.Thing.allOf[1].properties.other.oneOf[0].properties.made.readOnly: warning: is not enforced within alternatives"}
+	want := []string{"components.schemas.Thing.allOf[1].properties.other.oneOf[0].properties.made.readOnly: gap: is not enforced within alternatives"}
 	if got := findings(found); !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}

@@ -19,6 +19,8 @@ type Finding struct {
 	Error bool
 	// Note says that only the API itself can enforce it.
 	Note bool
+	// Gap says that the document is right, and the gateway cannot enforce it.
+	Gap bool
 }
 
 // report collects findings. Documents repeat themselves: of findings that say the same only so many are kept that no
@@ -54,7 +56,12 @@ func (r *report) refuse(at document.Node, format string, args ...any) {
 	r.add(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...), Error: true})
 }
 
-// warn records what is not enforced.
+// gap records what the document rightly asks for, and the gateway cannot enforce.
+func (r *report) gap(at document.Node, format string, args ...any) {
+	r.add(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...), Gap: true})
+}
+
+// warn records what the author of the document can mend, or what refuses requests that the document allows.
 func (r *report) warn(at document.Node, format string, args ...any) {
 	r.add(Finding{Path: Place(at), Message: fmt.Sprintf(format, args...)})
 }

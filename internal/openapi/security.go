@@ -59,7 +59,7 @@ func (d *Document) credential(m document.Node) (c contract.Credential, ok bool) 
 			return c, true
 		}
 	}
-	d.report.warn(scheme, "is not enforced: the gateway looks for an apiKey, and for credentials of the header Authorization")
+	d.report.gap(scheme, "is not enforced: the gateway looks for an apiKey, and for credentials of the header Authorization")
 	return c, false
 }
 

@@ -146,7 +146,7 @@ func separateByComma(p *openapi2.Parameter) {
 func (d *Document) warnTabs(n document.Node) {
 	members(n, func(m document.Node) {
 		if m.Key() == "collectionFormat" && m.Is("tsv") {
-			d.report.warn(m, "is not enforced: lists that are separated by tabs are not read")
+			d.report.gap(m, "is not enforced: lists that are separated by tabs are not read")
 		}
 		d.warnTabs(m)
 	})
@@ -156,7 +156,7 @@ func (d *Document) warnTabs(n document.Node) {
 func (d *Document) warnRounded(n document.Node) {
 	members(n, func(m document.Node) {
 		if _, is := m.Int64(); m.Kind() == document.Number && !isExact(m, is) {
-			d.report.warn(m, "is rounded to a double while the document is converted to OpenAPI 3")
+			d.report.gap(m, "is rounded to a double while the document is converted to OpenAPI 3")
 		}
 		d.warnRounded(m)
 	})

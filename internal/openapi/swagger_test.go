@@ -51,7 +51,7 @@ func TestSwagger(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	wantFound := []string{
-		"definitions.silence.properties.count.maximum: warning: is rounded to a double while the document is converted to OpenAPI 3",
+		"definitions.silence.properties.count.maximum: gap: is rounded to a double while the document is converted to OpenAPI 3",
 		"definitions.silence.properties.labels.divisibleBy: warning: the keyword 'divisibleBy' is not enforced",
 	}
 	if got := findings(found); !slices.Equal(got, wantFound) {

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -54,7 +55,7 @@ var (
 	bodyShape     = shapeOfObject(nil, map[string]keyword{"required": truths, "content": objects(mapOf(mediaShape))})
 	responseShape = shapeOfObject(nil, map[string]keyword{
 		"content": {why: answersPass, mild: true}, "headers": {why: answersPass, mild: true},
-		"links": beyond("links are not followed, and not enforced"),
+		"links": beyond("links are not followed"),
 	})
 	// Answers that are checked against the document.
 	answerContentShape = shapeOfObject(nil, map[string]keyword{
@@ -65,7 +66,7 @@ var (
 	})
 	watchedResponseShape = shapeOfObject(nil, map[string]keyword{
 		"content": {of: mapOf(answerContentShape)}, "headers": {of: mapOf(headerShape)},
-		"links": beyond("links are not followed, and not enforced"),
+		"links": beyond("links are not followed"),
 	})
 	watchedResponses = keyword{of: mapOf(watchedResponseShape)}
 	operationShape   = shapeOfObject(nil, map[string]keyword{
@@ -203,7 +204,7 @@ func (w *walker) member(m document.Node, of *shape) {
 	case k.mild && m.Len() > 0:
 		w.mild.warn(m, "is not enforced: %s", k.why)
 	case k.why != "" && (m.Len() > 0 || m.Kind() != document.Object && m.Kind() != document.Array):
-		w.report.warn(m, "is not enforced: %s", k.why)
+		w.report.gap(m, "is not enforced: %s", k.why)
 	case k.of != nil:
 		w.undeclared(m, of)
 		w.unread(m, k.of)
@@ -235,6 +236,11 @@ var foreignKeywords = map[string]string{
 	"contentMediaType": "the gateway does not look into texts, and takes it for the type of a file in forms alone",
 }
 
+// isIdentity reports whether a contentEncoding leaves the bytes as they are (RFC 2045), so that nothing has to be enforced.
+func isIdentity(encoding document.Node) bool {
+	return slices.ContainsFunc([]string{"7bit", "8bit", "binary"}, func(name string) bool { return strings.EqualFold(encoding.Str(), name) })
+}
+
 // schema looks at the keywords that translations take for mere notes, in a schema and everything within it.
 func (w *walker) schema(n document.Node) {
 	if ref, found := n.Get("$ref"); found && ref.Kind() == document.String {
@@ -244,8 +250,12 @@ func (w *walker) schema(n document.Node) {
 	}
 	members(n, func(m document.Node) {
 		switch name := m.Key(); name {
-		case "xml", "contentSchema", "contentEncoding", "contentMediaType":
-			w.report.warn(m, "is not enforced: %s", foreignKeywords[name])
+		case "contentEncoding":
+			if !isIdentity(m) {
+				w.report.gap(m, "is not enforced: %s", foreignKeywords[name])
+			}
+		case "xml", "contentSchema", "contentMediaType":
+			w.report.gap(m, "is not enforced: %s", foreignKeywords[name])
 		case "writeOnly":
 			if m.Bool() && !w.watchesAll {
 				w.mild.warn(m, "is not enforced in answers: they pass as they come")

@@ -45,26 +45,35 @@ func Explain(q *Question) (*story.Story, error) {
 		return nil, err
 	}
 	defer e.close()
-	r, stored, err := requestOf(e.gateway, set, &service, &q.Case)
+	explained, _, err := e.explain(&q.Case, q.Headers)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.prepare(stored, q.Case.Existing); err != nil {
-		return nil, fmt.Errorf("the stored object cannot be used: %w", err)
+	addLines(explained, all.read(q.Policies))
+	explained.Unknown = append(explained.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
+	return explained, nil
+}
+
+// explain asks what becomes of the request of a case.
+func (e *environment) explain(c *testcase.Case, headers [][2]string) (*story.Story, *reply, error) {
+	r, stored, err := requestOf(e.gateway, e.set, e.service, c)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, h := range q.Headers {
+	if err := e.prepare(stored, c.Existing); err != nil {
+		return nil, nil, fmt.Errorf("the stored object cannot be used: %w", err)
+	}
+	for _, h := range headers {
 		r.add(h[0], h[1])
 	}
 	r.add("X-Admission-Explain", "1")
 	answer, err := e.send(r)
 	if err != nil {
-		return nil, fmt.Errorf("the gateway does not answer: %w", err)
+		return nil, nil, fmt.Errorf("the gateway does not answer: %w", err)
 	}
-	explained := storyIn(answer, r)
-	explained.Request.Path = r.path
-	addLines(explained, all.read(q.Policies))
-	explained.Unknown = append(explained.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
-	return explained, nil
+	told := storyIn(answer, r)
+	told.Request.Path = r.path
+	return told, answer, nil
 }
 
 // storyIn returns the story in an answer. A request that is refused before anything is known of it has

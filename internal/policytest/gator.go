@@ -41,9 +41,11 @@ func readGator(s *suite, o *manifest.Object) error {
 	dir := filepath.Dir(s.file)
 	for i, test := range g.Tests {
 		for j, c := range test.Cases {
-			one := &testCase{file: s.file, line: o.Line(fmt.Sprintf("tests[%d].cases[%d]", i, j)), id: test.Name + "/" + c.Name}
+			one := &testCase{file: s.file, id: test.Name + "/" + c.Name}
+			one.at(o, fmt.Sprintf("tests[%d].cases[%d]", i, j))
 			one.Name = c.Name
 			one.setting.Paths = relative(dir, []string{test.Template, test.Constraint})
+			one.files = relative(dir, append([]string{c.Object}, c.Inventory...))
 			objects, err := objectsIn(filepath.Join(dir, c.Object))
 			if err != nil {
 				return err

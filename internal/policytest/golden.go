@@ -15,7 +15,7 @@ func (p *player) golden(c *testCase, answer *reply) (json.RawMessage, error) {
 	}
 	file := filepath.Join(filepath.Dir(c.file), c.Expect.ObjectFile)
 	if p.update && answer.code < 400 {
-		return answer.body, write(file, answer.body)
+		return answer.body, writeObject(file, answer.body)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -24,8 +24,8 @@ func (p *player) golden(c *testCase, answer *reply) (json.RawMessage, error) {
 	return yaml.YAMLToJSON(data)
 }
 
-// write writes an object as YAML, without what a server sets.
-func write(file string, object []byte) error {
+// writeObject writes an object as YAML, without what a server sets.
+func writeObject(file string, object []byte) error {
 	var fields any
 	if err := json.Unmarshal(object, &fields); err != nil {
 		return err

@@ -38,36 +38,61 @@ type moduleTest struct {
 	files []string // whose tests are asked for
 }
 
-// readModules finds the tests in Rego that paths lead to, and the ones in bundles of their
-// policies, with the modules that they are of. c records the policies that have these.
-func readModules(paths []string, gateway *policies.Gateway, c *coverage) (all []moduleTest) {
-	var folders, asked []string
+// inRego are the files that paths lead to, as the tests in Rego see them.
+type inRego struct {
+	paths []string
+	asked []string // the paths that are files
+	files []source.File
+}
+
+// readModules reads the files that tests in Rego may be in.
+func readModules(paths []string) *inRego {
+	r := &inRego{}
+	var folders []string
 	for _, path := range paths {
 		name := filepath.Clean(path)
+		r.paths = append(r.paths, name)
 		if info, err := os.Stat(name); err == nil && !info.IsDir() {
-			asked = append(asked, name)
-			if name = filepath.Dir(name); !isOfTests(path) || filepath.Ext(path) != ".rego" {
+			r.asked = append(r.asked, name)
+			if name = filepath.Dir(name); !strings.EqualFold(filepath.Ext(path), ".rego") {
 				continue
 			}
 		}
 		folders = append(folders, name)
 	}
 	if len(folders) == 0 {
+		return r
+	}
+	for _, f := range source.Read(folders, &source.Progress{}).Files {
+		if f.Role == source.Module || !isOfTests(f.Name) {
+			r.files = append(r.files, f)
+		}
+	}
+	return r
+}
+
+// compile returns the tests in Rego, and the ones in bundles of the policies, with the modules that they are of. changed has
+// the content of files that is not the one on disk. c records the policies that have the modules; nil: none does.
+func (r *inRego) compile(gateway *policies.Gateway, changed map[string][]byte, c *coverage) (all []moduleTest) {
+	mayTest := func(f source.File) bool { return f.Role == source.Module && strings.Contains(string(f.Data), "test_") }
+	if !slices.ContainsFunc(r.files, mayTest) && len(gateway.Bundles) == 0 {
 		return nil
 	}
-	read := source.Read(folders, &source.Progress{})
-	isTest := func(f source.File) bool { return f.Role == source.Module && isOfTests(f.Name) }
-	if !slices.ContainsFunc(read.Files, isTest) && len(gateway.Bundles) == 0 {
-		return nil
+	files := slices.Clone(r.files)
+	for i, f := range files {
+		if data, is := changed[f.Name]; is {
+			files[i].Data = data
+		}
 	}
-	files := slices.DeleteFunc(slices.Clone(read.Files), func(f source.File) bool { return isOfTests(f.Name) && !isTest(f) })
 	compiled := policies.CompileWithPlansFor(source.Of(files), gateway)
-	c.know(compiled.Modules)
+	if c != nil {
+		c.know(compiled.Modules)
+	}
 	for _, s := range compiled.Suites {
 		one := moduleTest{Suite: s}
-		for _, name := range s.Tests() {
-			inFolder := slices.ContainsFunc(paths, func(path string) bool { return isBelow(name, filepath.Clean(path)) })
-			if inFolder || slices.Contains(asked, name) || modules.IsInBundle(name) {
+		for _, name := range s.Tests {
+			inFolder := slices.ContainsFunc(r.paths, func(path string) bool { return isBelow(name, path) })
+			if inFolder || slices.Contains(r.asked, name) || modules.IsInBundle(name) {
 				one.files = append(one.files, name)
 			}
 		}
@@ -85,9 +110,9 @@ func isBelow(name, folder string) bool {
 
 // run runs tests in Rego, and returns the results of the ones that match; nil matches all.
 func (m *moduleTest) run(ctx context.Context, matching *regexp.Regexp, c *coverage) (all []Result) {
-	observer := c.rule
-	if matching != nil {
-		observer = nil // all tests are run
+	var observer rego.Observer
+	if c != nil && matching == nil { // all tests are run
+		observer = c.rule
 	}
 	found, err := m.test(ctx, observer)
 	if err != nil {
@@ -97,16 +122,21 @@ func (m *moduleTest) run(ctx context.Context, matching *regexp.Regexp, c *covera
 		}
 		return all
 	}
+	return m.results(found, matching)
+}
+
+// results returns the results of the tests that match.
+func (m *moduleTest) results(found []rego.TestResult, matching *regexp.Regexp) (all []Result) {
 	for _, one := range found {
 		r := Result{
-			File: one.File, Line: one.Line, ID: fmt.Sprintf("%s/%s", one.Package, one.Name),
+			File: one.File, Line: one.Line, Column: one.Column, ID: fmt.Sprintf("%s/%s", one.Package, one.Name),
 			Outcome: Passed, Problems: one.Problems, Seconds: one.Took.Seconds(),
 		}
 		switch {
 		case !slices.Contains(m.files, one.File) || matching != nil && !matching.MatchString(r.ID):
 			continue
-		case one.Skipped:
-			r.Outcome, r.Problems = Skipped, []string{"its name begins with 'todo_'"}
+		case one.Skipped != "":
+			r.Outcome, r.Problems = Skipped, []string{one.Skipped}
 		case len(one.Problems) > 0:
 			r.Outcome = Failed
 		}

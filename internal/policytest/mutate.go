@@ -2,55 +2,70 @@ package policytest
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
-	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // A Mutant is a change of a policy.
 type Mutant struct {
-	File  string `json:"file"`
-	Line  int    `json:"line"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column,omitempty"`
+	// Field is the path of the changed field, or the name of the changed rule in Rego.
 	Field string `json:"field"`
 	// Change says what was changed into what.
 	Change string `json:"change"`
-	data   []byte // of the file
+	// Outcome is Killed, Survived or Invalid.
+	Outcome Outcome       `json:"outcome"`
+	make    func() []byte // the content of the file
 }
+
+// The outcomes of changes.
+const (
+	// Killed says that a test fails with the change.
+	Killed Outcome = "killed"
+	// Survived says that no test does.
+	Survived Outcome = "survived"
+	// Invalid says that the changed file has errors.
+	Invalid Outcome = "invalid"
+)
 
 // A Survey says which changes of policies the tests notice.
 type Survey struct {
-	// Noticed counts the changes that made a case fail, Invalid the ones that do not compile.
-	Noticed int `json:"noticed"`
-	Invalid int `json:"invalid"`
-	// Survivors are the changes that no case noticed.
-	Survivors []Mutant `json:"survivors"`
+	Mutants  []Mutant `json:"mutants"`
+	Killed   int      `json:"killed"`
+	Survived int      `json:"survived"`
+	Invalid  int      `json:"invalid"`
 }
 
-// Mutate changes operators and bounds of the policies one at a time, and plays the tests of each.
+// Percent returns the share of the valid changes that are killed, in percent, rounded down.
+func (s *Survey) Percent() int { return Share{s.Killed, s.Killed + s.Survived}.Percent() }
+
+// Mutate changes the policies in one place at a time, and plays the tests of each.
 func Mutate(ctx context.Context, o Options) (*Survey, error) {
 	o.Update = false
 	p, cases, err := prepare(&o)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case len(cases) == 0 && len(p.modules) > 0 && o.Run == nil:
-		return nil, errors.New("no case of a PolicyTest is played: what the tests in Rego notice is not asked")
-	case len(cases) == 0:
+	p.sets.observe, p.coverage = nil, nil
+	results := p.playAll(ctx, cases)
+	for i := range p.modules {
+		results = append(results, p.modules[i].run(ctx, o.Run, nil)...)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(results) == 0 {
 		return nil, nothing(o.Run)
 	}
-	p.sets.observe = nil
-	byFile, failing := map[string][]*testCase{}, 0
-	for _, r := range p.playAll(ctx, cases) {
+	failing := 0
+	for _, r := range results {
 		if r.Outcome == Failed {
 			failing++
 		}
@@ -58,6 +73,7 @@ func Mutate(ctx context.Context, o Options) (*Survey, error) {
 	if failing > 0 {
 		return nil, fmt.Errorf("%d cases fail before anything is changed: make them pass first", failing)
 	}
+	t := &trials{player: p, matching: o.Run, cases: map[string][]*testCase{}, modules: map[string]bool{}}
 	files := map[string]source.File{}
 	for _, c := range cases {
 		if c.skip != "" {
@@ -65,164 +81,95 @@ func Mutate(ctx context.Context, o Options) (*Survey, error) {
 		}
 		for _, f := range p.sets.read(c.setting.Paths).Files {
 			files[f.Name] = f
-			byFile[f.Name] = append(byFile[f.Name], c)
+			t.cases[f.Name] = append(t.cases[f.Name], c)
 		}
 	}
-	var mutants []Mutant
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		mutants = append(mutants, mutantsOf(files[name])...)
+	for _, f := range p.rego.files {
+		for i := range p.modules {
+			if p.modules[i].Has(f.Name) {
+				files[f.Name], t.modules[f.Name] = f, true
+			}
+		}
 	}
-	return p.survey(ctx, mutants, byFile), ctx.Err()
+	s := &Survey{Mutants: []Mutant{}}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		s.Mutants = append(s.Mutants, mutantsOf(files[name])...)
+	}
+	t.run(ctx, s)
+	return s, ctx.Err()
 }
 
-// survey plays the tests of each mutant.
-func (p *player) survey(ctx context.Context, mutants []Mutant, byFile map[string][]*testCase) *Survey {
-	s := &Survey{}
-	survived := make([]bool, len(mutants))
-	var mu sync.Mutex
+// trials play the tests of changed files.
+type trials struct {
+	*player
+	matching *regexp.Regexp
+	// cases are the cases that each file decides, modules the files whose rules tests in Rego evaluate.
+	cases   map[string][]*testCase
+	modules map[string]bool
+}
+
+// run plays the tests of each change.
+func (t *trials) run(ctx context.Context, s *Survey) {
 	var wait sync.WaitGroup
-	next := make(chan int)
-	for range p.parallel {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			for i := range next {
-				noticed, valid := p.notices(&mutants[i], byFile[mutants[i].File])
-				mu.Lock()
-				switch {
-				case !valid:
-					s.Invalid++
-				case noticed:
-					s.Noticed++
-				default:
-					survived[i] = true
-				}
-				mu.Unlock()
+	next := make(chan *Mutant)
+	for range t.parallel {
+		wait.Go(func() {
+			for m := range next {
+				m.Outcome = t.outcome(ctx, m)
 			}
-		}()
+		})
 	}
-	for i := range mutants {
+	for i := range s.Mutants {
 		select {
-		case next <- i:
+		case next <- &s.Mutants[i]:
 		case <-ctx.Done():
 		}
 	}
 	close(next)
 	wait.Wait()
-	for i, m := range mutants {
-		if survived[i] {
-			s.Survivors = append(s.Survivors, m)
+	for _, m := range s.Mutants {
+		switch m.Outcome {
+		case Killed:
+			s.Killed++
+		case Survived:
+			s.Survived++
+		case Invalid:
+			s.Invalid++
 		}
 	}
-	return s
 }
 
-// notices reports whether a case fails with a mutant; valid reports whether the mutant compiles.
-func (p *player) notices(m *Mutant, cases []*testCase) (noticed, valid bool) {
-	with := &player{service: p.service, sets: newSets(p.sets.gateway), metrics: p.metrics, parallel: 1}
-	with.sets.changed = map[string][]byte{m.File: m.data}
-	for _, group := range groups(cases) {
+// outcome plays the tests of a change until one fails.
+func (t *trials) outcome(ctx context.Context, m *Mutant) Outcome {
+	changed := map[string][]byte{m.File: m.make()}
+	with := &player{service: t.service, sets: newSets(t.sets.gateway), metrics: t.metrics, parallel: 1}
+	with.sets.changed = changed
+	for _, group := range groups(t.cases[m.File]) {
 		if set, _ := with.sets.of(&group[0].setting); set == nil {
-			return false, false
+			return Invalid
 		}
 		for _, r := range with.play(group) {
 			if r.Outcome == Failed {
-				return true, true
+				return Killed
 			}
 		}
 	}
-	return false, true
-}
-
-// expressions are the members that hold expressions, bounds the keywords of schemas that hold limits.
-var (
-	expressions = []string{"rule", "expression", "when", "valueExpression", "keyExpression"}
-	bounds      = []string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
-)
-
-// mutantsOf returns the changes of a file.
-func mutantsOf(f source.File) (all []Mutant) {
-	if f.Role != source.Objects {
-		return nil
+	if !t.modules[m.File] {
+		return Survived
 	}
-	objects, _ := manifest.Read(f.Name, f.Data)
-	for i, o := range objects {
-		var visit func(n document.Node)
-		visit = func(n document.Node) {
-			for m := n.First(); m.Valid(); m = m.Next() {
-				if n.Kind() == document.Object {
-					for _, c := range changesOf(m) {
-						all = append(all, Mutant{f.Name, o.Line(m.Path()), m.Path(), c.what, replaced(objects, i, m, c.value)})
-					}
-				}
-				visit(m)
-			}
-		}
-		visit(o.Document().Root())
-	}
-	return all
-}
-
-// replaced returns the file as JSON, with another value at one place.
-func replaced(objects []*manifest.Object, at int, n document.Node, value any) []byte {
-	var out []byte
-	path := n.Path()
-	for i, o := range objects {
-		if i > 0 {
-			out = append(out, "\n---\n"...)
-		}
-		if i != at {
-			out = append(out, o.JSON...)
+	for _, suite := range t.rego.compile(t.sets.gateway, changed, nil) {
+		if !suite.Has(m.File) {
 			continue
 		}
-		d := o.Document().Clone()
-		raw, _ := json.Marshal(value) // a string or a number
-		if in, ok := find(d.Root(), path); ok {
-			d.Replace(in, raw)
+		found, err := suite.test(ctx, nil)
+		if err != nil {
+			return Invalid
 		}
-		out = d.AppendTo(out)
-		d.Release()
-	}
-	return out
-}
-
-// find finds the value at a path that a node of the same document gave.
-func find(n document.Node, path string) (document.Node, bool) {
-	for m := n.First(); m.Valid(); m = m.Next() {
-		if m.Path() == path {
-			return m, true
-		}
-		if strings.HasPrefix(path, m.Path()) {
-			if found, ok := find(m, path); ok {
-				return found, true
+		for _, r := range suite.results(found, t.matching) {
+			if r.Outcome == Failed {
+				return Killed
 			}
 		}
 	}
-	return document.Node{}, false
-}
-
-type change struct {
-	what  string
-	value any
-}
-
-// changesOf returns what is changed of a member.
-func changesOf(n document.Node) (all []change) {
-	switch key := n.Key(); {
-	case slices.Contains(expressions, key) && n.Kind() == document.String:
-		for _, c := range changesIn(n.Str()) {
-			all = append(all, change{c.what, c.value})
-		}
-	case slices.Contains(bounds, key) && n.Kind() == document.Number:
-		number, err := strconv.ParseFloat(string(n.Raw()), 64)
-		if err != nil {
-			return nil
-		}
-		by := 1.0
-		if strings.HasPrefix(key, "min") {
-			by = -1
-		}
-		all = append(all, change{fmt.Sprintf("%v to %v", number, number+by), number + by})
-	}
-	return all
+	return Survived
 }

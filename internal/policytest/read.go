@@ -23,7 +23,7 @@ type Errors []finding.Finding
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, f := range e {
-		lines[i] = f.String()
+		lines[i] = f.Text()
 	}
 	return strings.Join(lines, "\n")
 }
@@ -63,10 +63,30 @@ func read(paths []string) (all []*suite, err error) {
 	return all, nil
 }
 
+// Reads returns the files and folders that tests and what they refer to are read from: the paths of the options first.
+func Reads(o Options) []string {
+	all := slices.Clone(o.Paths)
+	suites, err := read(o.Paths)
+	if err != nil {
+		return all // the tests are read again once they are mended
+	}
+	for _, s := range suites {
+		for _, c := range s.cases {
+			for _, path := range slices.Concat(c.setting.Paths, c.files) {
+				if !slices.Contains(all, path) {
+					all = append(all, path)
+				}
+			}
+		}
+	}
+	return all
+}
+
 // foreign reads the tests of other tools, by the kinds of their files.
 var foreign = map[string]func(*suite, *manifest.Object) error{
 	"test.gatekeeper.sh/Suite": readGator,
 	"cli.kyverno.io/Test":      readKyverno,
+	"kyverno.io/Test":          readKyverno,
 }
 
 // readFile reads the tests of a file; nil if it has none.
@@ -76,6 +96,9 @@ func readFile(name string) (*suite, Errors) {
 		return nil, Errors{{File: name, Message: err.Error()}}
 	}
 	s := &suite{file: name}
+	if isKyvernoTest(name) {
+		return s.ofKyverno(data)
+	}
 	if !mayHaveTests(data) {
 		return nil, nil
 	}
@@ -88,7 +111,8 @@ func readFile(name string) (*suite, Errors) {
 	for i := range tests {
 		paths := policiesOf(name, tests[i].Spec.Policies)
 		for j, c := range tests[i].Spec.Cases {
-			one := &testCase{Case: c, file: name, line: from[i].Line(fmt.Sprintf("spec.cases[%d]", j))}
+			one := &testCase{Case: c, file: name}
+			one.at(from[i], fmt.Sprintf("spec.cases[%d]", j))
 			one.id = from[i].Name + "/" + c.Name
 			one.setting = setting{
 				Paths: paths, Dialect: tests[i].Spec.Dialect,
@@ -113,10 +137,25 @@ func readFile(name string) (*suite, Errors) {
 	return s, found
 }
 
+// ofKyverno reads a file that is a test of Kyverno's by its name.
+func (s *suite) ofKyverno(data []byte) (*suite, Errors) {
+	o, errs := manifest.ReadFragment(s.file, data, nil)
+	var unread finding.List
+	if !unread.Read(errs) {
+		return nil, unread.Found
+	}
+	if err := readKyverno(s, o); err != nil {
+		one := finding.Of(o, "")
+		one.Message = err.Error()
+		return nil, Errors{one}
+	}
+	return s, nil
+}
+
 // mayHaveTests reports whether a file can have tests at all, so that others need not be read.
 func mayHaveTests(data []byte) bool {
 	text := string(data)
-	return strings.Contains(text, "PolicyTest") || strings.Contains(text, "test.gatekeeper.sh") || strings.Contains(text, "cli.kyverno.io")
+	return strings.Contains(text, "PolicyTest") || strings.Contains(text, "test.gatekeeper.sh") || strings.Contains(text, "kyverno.io")
 }
 
 // merged returns the state of a case: its own in place of the one that all cases have.
@@ -155,4 +194,4 @@ func relative(dir string, names []string) []string {
 	return paths
 }
 
-var errNoTests = errors.New("there are no tests: a test is an object of the kind PolicyTest, a rule of a '_test.rego', a suite of gator or a kyverno-test.yaml")
+var errNoTests = errors.New("there are no tests: a test is an object of the kind PolicyTest, a rule 'test_…' in Rego, a suite of gator or a kyverno-test.yaml")

@@ -95,7 +95,8 @@ func prepare(o *Options) (*player, []*testCase, error) {
 		}
 	}
 	covered := newCoverage()
-	inRego := readModules(o.Paths, &o.Service.Gateway, covered)
+	rego := readModules(o.Paths)
+	inRego := rego.compile(&o.Service.Gateway, nil, covered)
 	if len(suites)+len(inRego) == 0 {
 		return nil, nil, errNoTests
 	}
@@ -103,7 +104,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &player{service: &o.Service, sets: newSets(&o.Service.Gateway), modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
+	p := &player{service: &o.Service, sets: newSets(&o.Service.Gateway), rego: rego, modules: inRego, coverage: covered, metrics: metrics, update: o.Update, parallel: o.Parallel}
 	if p.parallel <= 0 {
 		p.parallel = runtime.GOMAXPROCS(0)
 	}
@@ -115,6 +116,7 @@ func prepare(o *Options) (*player, []*testCase, error) {
 type player struct {
 	service  *Service
 	sets     *sets
+	rego     *inRego
 	modules  []moduleTest
 	coverage *coverage
 	metrics  *telemetry.Telemetry
@@ -180,12 +182,17 @@ func (p *player) playAll(ctx context.Context, cases []*testCase) []Result {
 func (p *player) play(group []*testCase) []Result {
 	results := make([]Result, len(group))
 	for i, c := range group {
-		results[i] = Result{File: c.file, Line: c.line, ID: c.id, Outcome: Skipped}
+		results[i] = Result{File: c.file, Line: c.line, Column: c.column, ID: c.id, Outcome: Skipped}
 		if c.skip != "" {
 			results[i].Problems = []string{c.skip}
 		}
 	}
-	if !slices.ContainsFunc(group, func(c *testCase) bool { return c.skip == "" }) {
+	if !slices.ContainsFunc(group, func(c *testCase) bool { return c.skip == "" && c.mistake == "" }) {
+		for i, c := range group {
+			if c.skip == "" {
+				results[i].Outcome, results[i].Problems = Failed, []string{c.mistake}
+			}
+		}
 		return results
 	}
 	all := func(problem string) []Result {
@@ -210,7 +217,9 @@ func (p *player) play(group []*testCase) []Result {
 			continue
 		}
 		started := time.Now()
-		results[i].Problems = p.playOne(e, c)
+		if results[i].Problems = []string{c.mistake}; c.mistake == "" {
+			results[i].Problems = p.playOne(e, c)
+		}
 		results[i].Seconds = time.Since(started).Seconds()
 		results[i].Outcome = Passed
 		if len(results[i].Problems) > 0 {
@@ -224,7 +233,7 @@ func errorsIn(found []finding.Finding) string {
 	var lines []string
 	for _, f := range found {
 		if f.Severity == finding.Error {
-			lines = append(lines, f.String())
+			lines = append(lines, f.Text())
 		}
 	}
 	return strings.Join(lines, "; ")
@@ -232,6 +241,16 @@ func errorsIn(found []finding.Finding) string {
 
 // playOne plays a case, and returns how it differs from what is expected.
 func (p *player) playOne(e *environment, c *testCase) []string {
+	if c.verdict != nil {
+		problems, err := c.verdict.compare(e, c)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		if len(problems) > 0 || c.Expect.Object == nil {
+			return problems
+		}
+		c.Expect.Decision = "Allowed"
+	}
 	answer, err := e.play(&c.Case)
 	if err != nil {
 		return []string{err.Error()}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 
+	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
@@ -18,12 +19,18 @@ type suite struct {
 // A testCase is one case, whatever the form of the file that it is from.
 type testCase struct {
 	testcase.Case
-	// file and line are its place; id is its full name.
-	file, id string
-	line     int
-	setting  setting
+	// file, line and column are its place; id is its full name.
+	file, id     string
+	line, column int
+	setting      setting
+	// files are what it was read from, beside its own file and the policies.
+	files []string
 	// skip says why the case cannot be played; empty if it can.
 	skip string
+	// mistake says what is wrong with the suite, so that the case fails; empty if nothing is.
+	mistake string
+	// verdict is what is expected of one policy, for suites that say it in place of a decision; nil if they do not.
+	verdict *verdict
 	// violations say how many violations there are, for suites that count them in place of a decision; nil if they do not
 	// matter.
 	violations []violations
@@ -33,6 +40,12 @@ type testCase struct {
 type violations struct {
 	least, most int
 	message     *regexp.Regexp
+}
+
+// at sets the place of the case, the value at a path of an object.
+func (c *testCase) at(o *manifest.Object, path string) {
+	place := o.Where(path)
+	c.line, c.column = place.Line, place.Column
 }
 
 // A setting is shared by the cases that are played through one gateway.
@@ -56,6 +69,7 @@ func (s *setting) key() string {
 type Result struct {
 	File    string  `json:"file"`
 	Line    int     `json:"line"`
+	Column  int     `json:"column,omitempty"`
 	ID      string  `json:"id"`
 	Outcome Outcome `json:"outcome"`
 	// Problems are the differences from what is expected, or why the case was skipped.

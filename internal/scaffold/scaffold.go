@@ -58,7 +58,7 @@ type Refusal []finding.Finding
 func (r Refusal) Error() string {
 	lines := []string{"the document has errors, and nothing is written:"}
 	for _, f := range r {
-		lines = append(lines, f.String())
+		lines = append(lines, f.Text())
 	}
 	return strings.Join(lines, "\n")
 }

@@ -27,7 +27,7 @@ func Compile(paths []string, gateway *policies.Gateway) (*policies.Set, error) {
 	var lines []string
 	for _, f := range found {
 		if f.Severity == finding.Error {
-			lines = append(lines, f.String())
+			lines = append(lines, f.Text())
 		}
 	}
 	return nil, usage("the policy files have errors:\n%s", strings.Join(lines, "\n"))

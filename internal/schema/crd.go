@@ -165,7 +165,6 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}
-	s.judge = o.Judge
 	if o.Resource {
 		s.metadata = &meta.Rules{Namespaced: o.Namespaced, AnyName: o.AnyName}
 	}
@@ -322,7 +321,7 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Sch
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
-	s := &Schema{root: root, resource: o.Resource}
+	s := &Schema{root: root, resource: o.Resource, judge: o.Judge}
 	if c.hasEnvelope {
 		s.meta = newMetadata(false)
 	}

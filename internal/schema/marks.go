@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -18,6 +19,31 @@ func (s *Schema) settle() {
 	s.notes = new(document.Noter)
 	s.settleShape(s.root, s.notes, true)
 	s.settleShape(s.meta, s.notes, false)
+	if names, ok := s.root.appendNames(nil); s.judge != nil && s.meta == nil && ok {
+		slices.Sort(names)
+		s.spelling = document.NewSpelling(slices.Compact(names))
+	}
+}
+
+// appendNames appends the names of all properties in a shape. It is not ok if Prune can do more by the shape than find
+// names that differ from them in case alone, apart from what the schema does not know.
+func (s *Shape) appendNames(names []string) (_ []string, ok bool) {
+	if s == nil {
+		return names, true
+	}
+	if s.null != nullIsValue || s.def != nil || s.hasDefaults || s.envelope != noEnvelope {
+		return nil, false
+	}
+	for i := range s.object.properties {
+		p := &s.object.properties[i]
+		if names, ok = p.Shape.appendNames(append(names, p.Name)); !ok {
+			return nil, false
+		}
+	}
+	if names, ok = s.object.additional.appendNames(names); !ok {
+		return nil, false
+	}
+	return s.list.items.appendNames(names)
 }
 
 // settleShape does so for a shape and the shapes in it. alone is set if nothing around a value

@@ -100,7 +100,11 @@ func (s *Schema) PruneUnknown(d *document.Document) error { return s.prune(d, ni
 
 func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) error {
 	d.TakeNotes(s.notes)
-	p := pruner{d: d, unknown: unknown, keepNulls: keepNulls, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
+	if s.spelling != nil && s.spelling.IsKept(d) {
+		d.Root().Mark(document.Complete)
+		return nil
+	}
+	p := pruner{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.judge != nil, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
 	p.checker = s.validator(p.top, document.Node{})
 	p.checker.probing, p.checker.trusting, p.checker.items.filled = 1, true, true
 	defer p.checker.release()
@@ -125,7 +129,8 @@ type pruner struct {
 	decodes bool // within metadata: what has a wrong type is an error
 	err     *field.Error
 
-	keepNulls bool // also the nulls that stand for nothing
+	keepNulls   bool // also the nulls that stand for nothing
+	keepUnknown bool // outside of metadata: there is a judge, who says what is wrong with it
 
 	checker *validator  // says what is right with a value
 	rules   *meta.Rules // of the root's metadata
@@ -179,7 +184,7 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Mark
 		items = s.list.items
 	}
 	marks = fine
-	if !keep || items != nil {
+	if keep = keep || p.keepsUnknown(); !keep || items != nil {
 		keep = keep || items != nil && items.preserves
 		for c := v.Children(); c.Valid(); c.Next() {
 			marks &= p.value(items, &c, keep)
@@ -199,9 +204,12 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Mark
 
 func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Marks) {
 	var seen uint64
+	keep = keep || p.keepsUnknown()
 	switch {
 	case s == nil:
-		p.clear(v)
+		if !p.keepsUnknown() {
+			p.clear(v)
+		}
 		return fine
 	case len(s.object.properties) > 0:
 		seen, marks = p.members(s, v, keep)
@@ -296,6 +304,9 @@ func (p *pruner) values(s *Shape, v document.Node) (marks document.Marks) {
 	}
 	return marks
 }
+
+// keepsUnknown reports whether what the schema does not know stays.
+func (p *pruner) keepsUnknown() bool { return p.keepUnknown && !p.decodes }
 
 // clear removes all members of an object without known members.
 func (p *pruner) clear(v document.Node) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Waits between attempts, and how long one request to a backend may take.
@@ -31,6 +33,7 @@ type feed struct {
 	backend func() Backend
 	log     *slog.Logger
 	changed func(path string, err error)
+	read    func(kind schema.GroupVersionKind)
 	store   store
 
 	firstWait time.Duration // after a failure
@@ -51,7 +54,7 @@ type failure struct{ err error }
 
 func newFeed(s *Source, backend func() Backend, o Options) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), changed: o.Changed, firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
+	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), changed: o.Changed, read: o.Read, firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
 	go f.run(ctx)
 	return f
 }
@@ -112,6 +115,7 @@ func (f *feed) fill(ctx context.Context) (version string, err error) {
 		return "", err
 	}
 	f.store.fill(all)
+	f.read(f.source.Kind)
 	f.seen.Store(started.UnixNano())
 	return all.version, nil
 }

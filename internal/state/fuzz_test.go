@@ -22,7 +22,7 @@ func FuzzWatch(f *testing.F) {
 	f.Add(`{"items":null}`, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`+"\n\n{")
 	f.Add(`{"kind":"AList","apiVersion":"v1","items":[{},{},{"kind":"B"}]}`, strings.Repeat(`{"type":"MODIFIED","object":{"metadata":{"name":"x","namespace":"y","resourceVersion":"9"}}}`+"\n", 3))
 	f.Fuzz(func(t *testing.T, list, events string) {
-		fd := &feed{source: Source{Path: "/x", MaxObjects: 8, MaxBytes: 4096}, log: slog.New(slog.DiscardHandler)}
+		fd := &feed{source: Source{Path: "/x", MaxObjects: 8, MaxBytes: 4096}, log: slog.New(slog.DiscardHandler), read: func(schema.GroupVersionKind) {}}
 		page, _, err := readPage([]byte(list), nil, schema.GroupVersionKind{}, bounds{fd.source.MaxObjects, fd.source.MaxBytes})
 		if err == nil {
 			fd.store.fill(page)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -34,6 +36,8 @@ type Options struct {
 	// Changed is called with the reason when a collection can no longer be read, and with nil when
 	// it can be read again.
 	Changed func(path string, err error)
+	// Read is called when the objects of a collection of the kind were read, or changed; it may be nil.
+	Read func(kind schema.GroupVersionKind)
 }
 
 const (
@@ -65,6 +69,9 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	if o.Changed == nil {
 		o.Changed = func(string, error) {}
+	}
+	if o.Read == nil {
+		o.Read = func(schema.GroupVersionKind) {}
 	}
 	setDefault(&o.LookupTimeout, defaultLookupTimeout)
 	setDefault(&o.TTL, defaultTTL)
@@ -184,6 +191,21 @@ func (m *Manager) Ages() map[string]time.Duration {
 		}
 	}
 	return all
+}
+
+// Known returns the objects of a source that is kept up to date, without waiting; false if they are not known.
+func (m *Manager) Known(s *Source) ([]document.Node, bool) {
+	m.mu.RLock()
+	f := m.feeds[s.key()]
+	m.mu.RUnlock()
+	if f == nil {
+		return nil, false
+	}
+	v := f.store.view()
+	if v == nil {
+		return nil, false
+	}
+	return v.objects, true
 }
 
 // Objects returns the objects of a source, for a request in the namespace. The error says why they

@@ -96,8 +96,10 @@ func (f *feed) apply(event []byte) (version string, err error) {
 		if objects, bytes := f.store.put(object, len(object.Raw())); objects > f.source.MaxObjects || bytes > f.source.MaxBytes {
 			return "", errTooMany
 		}
+		f.read(f.source.Kind)
 	case "DELETED":
 		f.store.remove(object)
+		f.read(f.source.Kind)
 	case "BOOKMARK":
 	case "ERROR":
 		if code, _ := object.Get("code"); string(code.Raw()) == "410" {

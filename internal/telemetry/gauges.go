@@ -16,6 +16,7 @@ type gauges struct {
 	upgraded  atomic.Int64
 	bodyBytes atomic.Pointer[func() int64]
 	dropped   atomic.Pointer[func() uint64]
+	idle      atomic.Pointer[func() map[string]int]
 }
 
 // RequestStarted and RequestEnded keep the number of requests in flight; call them in pairs.
@@ -52,7 +53,23 @@ func (t *Telemetry) ObserveBodyBytes(inUse func() int64) { t.gauges.bodyBytes.St
 // scrape calls it.
 func (t *Telemetry) ObserveDroppedLines(dropped func() uint64) { t.gauges.dropped.Store(&dropped) }
 
+// ObserveIdle sets the function that returns how many places of the policy files apply to no request, by reason. Each
+// scrape calls it.
+func (t *Telemetry) ObserveIdle(counts func() map[string]int) { t.gauges.idle.Store(&counts) }
+
 func (g *gauges) register(m metric.Meter) error {
+	if _, err := m.Int64ObservableUpDownCounter("gateway_policy_idle_places",
+		metric.WithDescription("Places of the policy files that apply to no request, by reason."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			if counts := g.idle.Load(); counts != nil {
+				for reason, n := range (*counts)() {
+					o.Observe(int64(n), metric.WithAttributes(attribute.String("reason", reason)))
+				}
+			}
+			return nil
+		})); err != nil {
+		return err
+	}
 	if _, err := m.Int64ObservableCounter("gateway_log_dropped_lines",
 		metric.WithDescription("Lines of the log that were dropped because it is read too slowly."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {

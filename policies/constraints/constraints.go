@@ -4,6 +4,7 @@ package constraints
 
 import (
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -343,6 +344,23 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 		return nil
 	}
 	return gatekeeper.NewSystem(all, f.excluded.webhook, &f.inventory)
+}
+
+// Modules returns the constraints whose templates have modules in Rego, with those modules.
+func (f *Files) Modules() iter.Seq2[*manifest.Object, *rego.Program] {
+	return func(yield func(*manifest.Object, *rego.Program) bool) {
+		for _, o := range f.constraints {
+			for i := range f.templates {
+				t := &f.templates[i]
+				if t.read.Spec.CRD.Spec.Names.Kind != o.Kind || t.compiled == nil || t.compiled.Modules() == nil {
+					continue
+				}
+				if !yield(o, t.compiled.Modules()) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // constraintKey is the key of a compiled constraint.

@@ -68,6 +68,17 @@ func (f *Files) Exception(o *manifest.Object, p *terms.PolicyException) *terms.E
 	return compiled
 }
 
+// Read returns the exceptions as they are written, and their sources.
+func (f *Files) Read() iter.Seq2[*manifest.Object, *terms.PolicyException] {
+	return func(yield func(*manifest.Object, *terms.PolicyException) bool) {
+		for _, e := range f.exceptions {
+			if !yield(e.from, e.read) {
+				return
+			}
+		}
+	}
+}
+
 // Terms returns the terms of a policy whose kind has a field for its rollout; nil if it has none.
 func (f *Files) Terms(o *manifest.Object, own *rollout.Spec) admission.Terms {
 	return f.termsOf(o, f.Plan(o, own))

@@ -27,6 +27,9 @@ const (
 	Error Severity = iota
 	// Warning leaves the set usable, though perhaps not as its author means it.
 	Warning
+	// Gap leaves the set usable: an OpenAPI document rightly asks for what the gateway cannot enforce, and all else of the
+	// document is in force.
+	Gap
 	// Note leaves the set usable: nearly every document says it, and a gateway does not enforce it.
 	Note
 	// Wording leaves the set usable as it is meant: a message of its author's is not worded as the API conventions ask.
@@ -68,21 +71,34 @@ func (f *Finding) Point(content []byte, text string, column int) {
 	}
 }
 
-// String formats f as one line, `file:line: field.path: message`.
-func (f Finding) String() string {
-	var b strings.Builder
-	b.WriteString(f.File)
+// Text formats f as one line for people, `file:line:column: field.path: message`.
+func (f Finding) Text() string {
+	place := f.File
 	if f.Line > 0 {
-		fmt.Fprintf(&b, ":%d", f.Line)
+		place += fmt.Sprintf(":%d", f.Line)
+		if f.Column > 0 {
+			place += fmt.Sprintf(":%d", f.Column)
+		}
 	}
-	b.WriteString(": ")
+	return place + ": " + f.said()
+}
+
+// String is Text without the column.
+func (f Finding) String() string {
+	f.Column = 0
+	return f.Text()
+}
+
+// said formats what f says of its place.
+func (f Finding) said() string {
+	var b strings.Builder
 	if f.Field != "" {
 		b.WriteString(f.Field)
 		b.WriteString(": ")
 	}
 	switch f.Severity {
 	case Error:
-	case Note, Remark:
+	case Gap, Note, Remark:
 		b.WriteString("note: ")
 	default:
 		b.WriteString("warning: ")
@@ -106,14 +122,16 @@ const (
 	sameWarnings = 5
 	// alikeWarnings is how many warnings are shown that say the same about a file but for the names in it.
 	alikeWarnings = 10
+	// sameGaps and alikeGaps are the same of gaps, which nothing has to be done about.
+	sameGaps, alikeGaps = 1, 5
 )
 
 // quoted are the names in a message.
 var quoted = regexp.MustCompile("'[^']*'|`[^`]*`")
 
 // Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
-// them in the files of others, who will not change them, and what matters comes before. Of warnings that say the same
-// about a file, or the same of other names, it returns a few, and the last of them says how many more there are.
+// them in the files of others, who will not change them, and what matters comes before. Of warnings and
+// gaps that say the same about a file, or the same of other names, it returns a few, and the last of them says how many more there are.
 func Summarized(found []Finding) []Finding { return SummarizedBy(found, summaryOf) }
 
 // SummarizedBy is Summarized in the words of say, of n findings of a severity.
@@ -128,14 +146,18 @@ func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding
 			files[f.File]++
 			continue
 		}
-		if f.Severity == Warning {
+		if f.Severity == Warning || f.Severity == Gap {
+			most, mostAlike := sameWarnings, alikeWarnings
+			if f.Severity == Gap {
+				most, mostAlike = sameGaps, alikeGaps
+			}
 			equal := member(same, warning{f.File, f.Message})
-			if equal.seen == sameWarnings {
+			if equal.seen == most {
 				equal.more++
 				continue
 			}
 			named := member(alike, warning{f.File, quoted.ReplaceAllString(f.Message, "'")})
-			if named.seen == alikeWarnings {
+			if named.seen == mostAlike {
 				named.more++
 				continue
 			}
@@ -192,10 +214,15 @@ func summaryOf(s Severity, n int) string {
 // Sort sorts by severity, so that errors come first, and wording and remarks last, and by place, and takes out repetitions.
 func Sort(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), Compare(&a, &b))
 	})
 	return slices.Compact(findings)
+}
+
+// Compare compares findings by their places, and then by their messages.
+func Compare(a, b *Finding) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+		cmp.Compare(a.Column, b.Column), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
 }
 
 // A List collects what is found.

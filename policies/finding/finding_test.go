@@ -28,6 +28,10 @@ func TestSummarized(t *testing.T) {
 	for i := range 6 {
 		add(1, finding.Warning, "d", fmt.Sprintf("the format 'f%d' is not enforced", i))
 	}
+	add(3, finding.Gap, "e", "links are not followed")
+	for i := range 7 {
+		add(1, finding.Gap, "e", fmt.Sprintf("the format 'f%d' is not enforced", i))
+	}
 	add(2, finding.Note, "b", "is not read")
 	before := slices.Clone(found)
 	var got []string
@@ -50,6 +54,10 @@ func TestSummarized(t *testing.T) {
 		"d: f0: warning: the format 'f0' is not enforced", "d: f0: warning: the format 'f1' is not enforced", "d: f0: warning: the format 'f2' is not enforced",
 		"d: f0: warning: the format 'f3' is not enforced",
 		"d: f0: warning: the format 'f4' is not enforced; 1 more place differs in its names alone, and 'gateway check -v' lists it",
+		"e: f0: note: links are not followed; the same is true of 2 more places, which 'gateway check -v' lists",
+		"e: f0: note: the format 'f0' is not enforced", "e: f0: note: the format 'f1' is not enforced", "e: f0: note: the format 'f2' is not enforced",
+		"e: f0: note: the format 'f3' is not enforced",
+		"e: f0: note: the format 'f4' is not enforced; 2 more places differ in their names alone, and 'gateway check -v' lists them",
 		"b: note: 2 notes on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' lists them",
 	}
 	if !slices.Equal(got, want) {

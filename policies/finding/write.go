@@ -55,12 +55,9 @@ func each(w io.Writer, found []Finding, show func(Finding) string) error {
 
 // text is a line for people. Below the finding about a place within an expression stand its line and a caret.
 func text(f Finding) string {
-	line := f.String()
+	line := f.Text()
 	if strings.Contains(f.Rule, "/") { // one of many rules of a kind, which exceptions name
 		line += " [" + f.Rule + "]"
-	}
-	if place := fmt.Sprintf("%s:%d", f.File, f.Line); f.Column > 0 && strings.HasPrefix(line, place+":") {
-		line = fmt.Sprintf("%s:%d%s", place, f.Column, line[len(place):])
 	}
 	if f.Excerpt == "" {
 		return line
@@ -75,7 +72,7 @@ func severity(f Finding) string {
 	switch f.Severity {
 	case Error:
 		return "error"
-	case Note, Wording, Remark:
+	case Gap, Note, Wording, Remark:
 		return "note"
 	}
 	return "warning"

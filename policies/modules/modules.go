@@ -126,7 +126,7 @@ func (f *Files) Folder(name string, o rego.Options) *Unit {
 	}
 	return f.once(sumOf(texts...), func() *Compiled {
 		all, errs := f.gather(name, &o)
-		f.folders = append(f.folders, folder{name, Suite{o, all, errs}})
+		f.folders = append(f.folders, folder{name, Suite{Options: o, Modules: all, Errors: errs}})
 		o.Print = f.print
 		c := compile(o, all...)
 		if len(errs) > 0 {

@@ -30,7 +30,7 @@ func TestSuites(t *testing.T) {
 	}
 	f.Text(rego.Module{File: "text/t.yaml", Line: 7, Source: []byte("package t")}, rego.Options{V0: true})
 	var got []string
-	for _, s := range f.Suites() {
+	for _, s := range f.Suites(nil) {
 		line := ""
 		for _, m := range s.Modules {
 			line += m.File + " "
@@ -38,7 +38,7 @@ func TestSuites(t *testing.T) {
 		if s.Options.V0 {
 			line += "V0 "
 		}
-		got = append(got, line+"tests "+strings.Join(s.Tests(), " ")+strings.Repeat(" wrong", len(s.Errors)))
+		got = append(got, line+"tests "+strings.Join(s.Tests, " ")+strings.Repeat(" wrong", len(s.Errors)))
 	}
 	want := []string{
 		"a/sub/n.rego a/sub/n_test.rego V0 tests a/sub/n_test.rego",

@@ -47,7 +47,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/memory":           {nil, []string{"cmd", "proxy", "internal/server", "internal/config", "internal/storage", "internal/storage/plain", "internal/ratelimit", "policies"}},
 	"internal/systemd":          {nil, []string{"cmd"}},
 	"internal/handover":         {nil, []string{"cmd"}},
-	"internal/watch":            {nil, []string{"policies", "internal/credentials"}},
+	"internal/watch":            {nil, []string{"policies", "internal/credentials", "cmd"}},
 	"internal/config":           {[]string{"internal/status", "internal/resource", "internal/manifest", "internal/file", "internal/memory", "internal/cors/origin"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/telemetry":        {[]string{"internal/status", "internal/resource", "internal/outbound"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/circuit":          {nil, []string{"cmd", "proxy", "internal/ratelimit", "internal/upstream/balance", "internal/upstream"}},

@@ -29,6 +29,9 @@ var Guard = sync.OnceFunc(func() {
 		default:
 			f = c.guarded(decl.Name, f)
 		}
+		if c != nil && c.Keeper == Refused {
+			f = lacking(decl.Name, c.Why, f)
+		}
 		decl.CanSkipBctx = false
 		topdown.RegisterBuiltinFunc(decl.Name, f)
 	}

@@ -1,0 +1,62 @@
+package document
+
+import "unicode/utf8"
+
+// A Spelling finds at a glance that no key of a whole document is a case variant of one of a set of names, wherever the
+// names belong: it passes over the entries of the document in their order, and asks a table about each key. It is
+// immutable.
+type Spelling struct {
+	names   Names // the names that no other one differs from in case alone
+	folds   Names // what each of the names has in common with its variants
+	longest int   // bytes of a fold
+}
+
+// NewSpelling makes the Spelling of a set of names; nil if they are more than MaxNames.
+func NewSpelling(names []string) *Spelling {
+	if len(names) > MaxNames {
+		return nil
+	}
+	byFold := make(map[string]string, len(names))
+	twins := map[string]bool{}
+	s := &Spelling{}
+	folds := make([]string, 0, len(names))
+	for _, name := range names {
+		fold := string(appendFolded(nil, name))
+		if other, found := byFold[fold]; !found {
+			byFold[fold] = name
+			folds, s.longest = append(folds, fold), max(s.longest, len(fold))
+		} else if other != name {
+			twins[fold] = true
+		}
+	}
+	alone := make([]string, 0, len(folds))
+	for _, fold := range folds {
+		if !twins[fold] {
+			alone = append(alone, byFold[fold])
+		}
+	}
+	s.names, s.folds = NewNames(alone), NewNames(folds)
+	return s
+}
+
+// IsKept reports whether every key of the document is one of the names, or neither one of them nor a case variant of one.
+// It is false too if the document has a name that another name differs from in case alone: which of the two belongs in its
+// place, only a walk by places can say. Members that were removed count.
+func (s *Spelling) IsKept(d *Document) bool {
+	for i := range d.tape {
+		e := &d.tape[i]
+		if e.meta&flagMember != 0 && s.names.find(d, e) < 0 && s.isNear(d.keyOf(e)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isNear reports whether a key is one of the names or a case variant of one.
+func (s *Spelling) isNear(key string) bool {
+	if len(key) > utf8.UTFMax*s.longest {
+		return false
+	}
+	var buf [64]byte
+	return s.folds.Index(viewString(appendFolded(buf[:0], key))) >= 0
+}

@@ -1,0 +1,115 @@
+package schema
+
+import (
+	"bytes"
+	"testing"
+	"unicode"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/schematest"
+)
+
+// What Prune does without a walk is what its walk does (VAL-7).
+func TestSpellingChangesNothing(t *testing.T) {
+	kept, misspelled := 0, 0
+	for seed := range uint64(1500) {
+		k, m := spellingChangesNothing(t, seed)
+		kept += k
+		misspelled += m
+	}
+	t.Logf("%d objects were kept at first sight, %d were refused", kept, misspelled)
+	if kept < 500 || misspelled < 300 {
+		t.Errorf("too few objects to say anything")
+	}
+}
+
+func FuzzSpellingChangesNothing(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { spellingChangesNothing(t, seed) })
+}
+
+// spellingChangesNothing returns how many objects were kept at first sight, and how many were refused.
+func spellingChangesNothing(t *testing.T, seed uint64) (kept, misspelled int) {
+	g := schematest.New(seed)
+	props := g.Schema()
+	judged(g, props)
+	s, _, errs := Compile(props, Options{Judge: &Judge{}, Plain: true})
+	if len(errs) > 0 {
+		t.Fatalf("seed %d: %v", seed, errs)
+	}
+	if s.spelling == nil {
+		t.Fatalf("seed %d: schema %s is one that Prune has to walk", seed, schematest.Text(props))
+	}
+	walking := *s
+	walking.spelling = nil
+	for _, sloppy := range []int{1000, 20, 5} {
+		raw := misspell(g, g.Object(props, sloppy))
+		fast, err := document.Parse(raw, document.Limits{})
+		if err != nil {
+			continue // two keys became one
+		}
+		slow, err := document.Parse(raw, document.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want Unknown
+		errFast, errSlow := s.Prune(fast, &got), walking.Prune(slow, &want)
+		if (errFast == nil) != (errSlow == nil) || errFast != nil && errFast.Error() != errSlow.Error() {
+			t.Fatalf("seed %d: schema %s\nobject %s\n got %v\nwant %v", seed, schematest.Text(props), raw, errFast, errSlow)
+		}
+		if errSlow != nil {
+			misspelled++
+		} else if s.spelling.IsKept(fast) {
+			kept++
+		}
+		if slow.Edited() || fast.Edited() || got.Any() || want.Any() || got.Nulls() != nil || want.Nulls() != nil {
+			t.Fatalf("seed %d: schema %s\nobject %s: something was taken out", seed, schematest.Text(props), raw)
+		}
+		if errSlow == nil && !(slow.Root().Marked(document.Complete) && fast.Root().Marked(document.Complete)) {
+			t.Fatalf("seed %d: schema %s\nobject %s: something is left to be filled in", seed, schematest.Text(props), raw)
+		}
+		fast.Release()
+		slow.Release()
+	}
+	return kept, misspelled
+}
+
+// judged makes of a schema one as documents of OpenAPI have it, which leaves to a judge what is wrong: without defaults, and
+// with nulls. Some of them have names that differ in case alone.
+func judged(g *schematest.Generator, p *apiextensionsv1.JSONSchemaProps) {
+	p.Default, p.Nullable, p.XEmbeddedResource, p.XIntOrString = nil, true, false, false
+	p.XValidations, p.AllOf, p.AnyOf, p.OneOf, p.Not = nil, nil, nil, nil, nil
+	for name, sub := range p.Properties {
+		judged(g, &sub)
+		p.Properties[name] = sub
+	}
+	if a, found := p.Properties["a"]; found && g.IntN(4) == 0 {
+		p.Properties["A"] = a
+	}
+	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
+		judged(g, p.AdditionalProperties.Schema)
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		judged(g, p.Items.Schema)
+	}
+}
+
+// misspell changes the case of a letter of some texts.
+func misspell(g *schematest.Generator, raw []byte) []byte {
+	texts := bytes.Split(raw, []byte(`"`))
+	for range g.IntN(4) {
+		at := g.IntN(len(texts))
+		if at%2 == 0 || bytes.HasSuffix(texts[at-1], []byte(`\`)) {
+			continue
+		}
+		word := []rune(string(texts[at]))
+		if len(word) > 0 {
+			letter := &word[g.IntN(len(word))]
+			*letter = unicode.SimpleFold(*letter)
+		}
+		texts[at] = []byte(string(word))
+	}
+	return bytes.Join(texts, []byte(`"`))
+}
