@@ -120,9 +120,13 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 func (s *Server) serveDescribed(w http.ResponseWriter, r *http.Request, d *described, body []byte) {
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	path = strings.TrimSuffix(path, "/")
+	success := s.successOf(r, d)
+	if success != nil {
+		w = &documentedAnswer{ResponseWriter: w, codes: success.Codes}
+	}
 	switch {
 	case d.isOperation:
-		echo(w, body)
+		perform(w, success, body)
 	case r.Method == http.MethodPost && d.target.name == "":
 		s.createDescribed(w, d, path, jsonOr(body))
 	case d.target.name == "" && r.Method == http.MethodGet && wantsWatch(query):
