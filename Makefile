@@ -22,6 +22,9 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
+# Those of them that "make test" runs under the race detector. The others start many programs, or compile much.
+QUICK_RACE := $(filter-out ./cmd/... ./policies/...,$(RACE))
+
 .PHONY: help build sbom demo test race proofs programs e2e e2e-all e2e-apis corpus lint limits docs monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
@@ -38,19 +41,23 @@ demo: build ## run the gateway with an API behind it, and print commands to try
 	@bin/gateway demo
 
 # vet is part of lint, so the tests do not run it a second time. Test programs are linked without symbols, which halves the
-# time of it. With -short a test that takes long runs a sample of its cases. "make proofs" runs all of them, and
-# "make race" runs all of them under the race detector.
+# time of it. With -short a test that takes long runs a sample of its cases. "make proofs" and
+# "make e2e" run all of them, and "make race" runs all of them under the race detector.
 TEST := $(GO) test -vet=off -ldflags='-s -w'
 
+# Twice as many packages as usual run at once, because many tests wait.
+SAMPLE := $(TEST) -short -timeout 20m -p $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 test: programs ## run all tests; those that take long in a sample
-	$(TEST) -timeout 20m -short $$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))")
-	$(TEST) -timeout 20m -race -short $(RACE)
+	$(SAMPLE) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(QUICK_RACE))")
+	$(SAMPLE) -race $(QUICK_RACE)
 	cd tools && $(TEST) ./...
 	cd tools/gatekeeper && $(TEST) -timeout 10m ./...
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
-	cd e2e && $(TEST) -timeout 20m ./...
 	cd e2e/versions && $(TEST) -timeout 10m ./...
-	cd e2e/apis && $(TEST) -count=1 -timeout 10m ./...
+	@echo "cd e2e && $(SAMPLE) ./...; cd e2e/apis && $(SAMPLE) -count=1 ./..."
+	@(cd e2e/apis && $(SAMPLE) -count=1 ./...) & apis=$$!; \
+	(cd e2e && $(SAMPLE) ./...); code=$$?; wait $$apis && exit $$code
 
 race: programs ## run the tests of concurrent packages whole, under the race detector
 	$(TEST) -timeout 60m -race $(RACE)

@@ -43,7 +43,7 @@ type Target struct {
 	Packages []string
 	// Command returns the command that serves on one address in front of a backend on another.
 	Command func(m *Machine, listen string) ([]string, error)
-	// Check makes sure that the server does what it is measured for.
+	// Check makes sure that the server does the work to be measured.
 	Check func(address string) error
 	// KnowsUsers says that the server identifies users by the tokens of the machine's issuer, and
 	// limits each.

@@ -87,7 +87,7 @@ func defaulted() map[string]any {
 	}
 }
 
-// checkPassThrough makes sure that a proxy forwards what it is measured with, unchanged.
+// checkPassThrough makes sure that a proxy forwards the requests of the measurement unchanged.
 func checkPassThrough(address string) error {
 	for _, l := range loads() {
 		if !l.sentTo(gatewayTarget) {
@@ -302,7 +302,7 @@ func sendAs(address, method, path, contentType string, body []byte) (code int, a
 	return response.StatusCode, answer, err
 }
 
-// The targets that judge by three policies in Rego, and what they are sent: the gateway a POST, OPA's own server the review
+// The targets that judge by three policies in Rego, and their requests: the gateway a POST, OPA's own server the review
 // of one, as a proxy would ask it.
 const (
 	regoTarget = "gateway-rego"

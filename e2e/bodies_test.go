@@ -133,7 +133,7 @@ func TestProtobufClients(t *testing.T) {
 	}
 }
 
-// Garbage in protobuf that a policy is about is refused in words, where the server itself ends the connection.
+// Malformed protobuf that a policy matches is refused with a message, where the server itself ends the connection.
 func TestProtobufGarbage(t *testing.T) {
 	about := strings.Replace(strings.ReplaceAll(aboutDefinitions, "[apiextensions.k8s.io]", "['*']"), "[customresourcedefinitions]", "[customresourcedefinitions, widgets]", 1)
 	through := startGateway(t, denying(t, about+`  - {expression: "true"}`))
@@ -152,7 +152,7 @@ func TestProtobufGarbage(t *testing.T) {
 	}
 }
 
-// YAML comes to what it comes to at the server, and is judged on its way (RES-7).
+// YAML is read as the server reads it, and is judged on its way (RES-7).
 func TestYAMLBodies(t *testing.T) {
 	through := startGateway(t, "testdata/policies.yaml")
 	const body = "apiVersion: e2e.example.com/v1\nkind: Widget\nmetadata: {name: NAME}\nspec:\n  replicas: 2\n"

@@ -11,7 +11,7 @@ import (
 var update = flag.Bool("update", false, "record the agreement with the recorded answers where it has risen")
 
 // TestRecordedCases plays what was recorded of servers that enforce policies themselves through the gateway, which enforces
-// them before a server that knows nothing of them. The player is from internal/cases, which tells what it compares.
+// them before a server that knows nothing of them. The player is from internal/cases, which says what it compares.
 func TestRecordedCases(t *testing.T) {
 	suites := os.Getenv("SUITES_DIR")
 	if suites == "" {

@@ -6,14 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admission-gateway/gateway/e2e/apiserver"
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // What all tests share: a real API server that knows the test's CustomResourceDefinitions, and the programs.
@@ -42,7 +40,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	gateway = filepath.Join(dir, "gateway")
-	if out, err := exec.Command("go", "build", "-C", "..", "-tags", "grpcnotrace", "-o", gateway, "./cmd/gateway").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", "..", "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", gateway, "./cmd/gateway").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
@@ -100,7 +98,7 @@ func startGatewayBefore(t testing.TB, backend string, policies ...string) *node 
 func startGatewayWith(t testing.TB, lines string, args []string, policies ...string) *node {
 	t.Helper()
 	n := &node{log: &bytes.Buffer{}}
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	config := filepath.Join(t.TempDir(), "gateway.yaml")
 	if err := os.WriteFile(config, []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\n"+lines), 0o600); err != nil {
 		t.Fatal(err)
@@ -160,22 +158,6 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		t.Fatalf("not yet: %s: %v", what, err)
 	}
 }
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	for {
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
-			_ = l.Close() // nothing was accepted
-			return l.Addr().String()
-		}
-	}
-}
-
-// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
-// listeners on port 0, so that no connection takes the port before the test listens on it.
-var nextPort atomic.Uint32
-
-func init() { nextPort.Store(rand.Uint32()) }
 
 // kubectl runs kubectl against a server and returns what it printed and whether it succeeded.
 func kubectl(t testing.TB, url, stdin string, args ...string) (out string, ok bool) {

@@ -108,8 +108,13 @@ func defineWatched(t *testing.T, direct *rest.Config) {
 	}
 }
 
-// manySlices is how many EndpointSlices a LIST has.
-const manySlices = 10_000
+// manySlices returns how many EndpointSlices a LIST has.
+func manySlices() int {
+	if testing.Short() {
+		return 2000
+	}
+	return 10_000
+}
 
 // slice is an EndpointSlice of about 1.2 KB.
 func slice(i int) *discoveryv1.EndpointSlice {
@@ -147,7 +152,7 @@ func createSlices(t *testing.T, direct *rest.Config) {
 			}
 		})
 	}
-	for i := range manySlices {
+	for i := range manySlices() {
 		next <- i
 	}
 	close(next)
@@ -197,7 +202,7 @@ func TestInformers(t *testing.T) {
 				break
 			}
 		}
-		if len(names) != manySlices || pages != (manySlices-1)/700 {
+		if len(names) != manySlices() || pages != (manySlices()-1)/700 {
 			t.Errorf("%d objects came in %d pages", len(names), pages+1)
 		}
 	})
@@ -260,16 +265,16 @@ func runInformers(ctx context.Context, t *testing.T, direct, through, controller
 		for _, key := range caches[name].GetStore().ListKeys() {
 			keys[key] = true
 		}
-		for i := range manySlices {
+		for i := range manySlices() {
 			if key := fmt.Sprintf("payments/checkout-%05d", i); !keys[key] {
 				t.Fatalf("%s: %d objects are there, but not %s", name, len(keys), key)
 			}
 		}
-		if len(keys) != manySlices {
+		if len(keys) != manySlices() {
 			t.Errorf("%s: %d objects are there", name, len(keys))
 		}
 	}
-	for _, i := range []int{0, manySlices / 2, manySlices - 1} {
+	for _, i := range []int{0, manySlices() / 2, manySlices() - 1} {
 		object, found, err := caches["typed endpointslices"].GetStore().GetByKey(fmt.Sprintf("payments/checkout-%05d", i))
 		if got, ok := object.(*discoveryv1.EndpointSlice); !found || err != nil || !ok || !equality.Semantic.DeepEqual(got.Endpoints, slice(i).Endpoints) {
 			t.Errorf("EndpointSlice %d is %v, %v", i, object, err)

@@ -51,7 +51,7 @@ func leaves(at string, set map[string]any) []string {
 	return paths
 }
 
-// What policies set belongs to nobody where the API server's own admission sets it, and to the
+// What policies set has no owner if the API server's own admission sets it, and to the
 // manager of the write that set it where the gateway does. Nothing else differs, and no applier is
 // refused for it (RW-3).
 func TestOwnership(t *testing.T) {

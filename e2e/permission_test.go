@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestForbiddenAsByTheServer: who may not do what they ask for is told so in the server's own words, byte for byte but for the
-// end of the line, where a policy would deny it; and who may is told what the policy says. What is asked of the server for that
+// TestForbiddenAsByTheServer: users without permission are refused in the server's own words, byte for byte but for the
+// end of the line, where a policy would deny it; and users with permission get the policy's message. What is asked of the server for that
 // is in no other words than the request's own.
 func TestForbiddenAsByTheServer(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// ERR-3: kubectl is told when to come again, waits, and succeeds; its user sees nothing of it.
+// ERR-3: kubectl gets a Retry-After, waits, and succeeds; its user does not notice.
 func TestKubectlWaitsForRateLimit(t *testing.T) {
 	limited := startGateway(t, "testdata/limit.yaml")
 	object := strings.ReplaceAll(manifest, "NAME", "limited")

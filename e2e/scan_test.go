@@ -26,7 +26,7 @@ func scan(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestScan: a scan reads what policies are about of an API server, page by page, judges each object once and changes
+// TestScan: a scan reads the resources that policies match from an API server, page by page, judges each object once and changes
 // nothing; the server takes the reports.
 func TestScan(t *testing.T) {
 	if err := define("testdata/policyreports.yaml"); err != nil {

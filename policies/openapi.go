@@ -132,14 +132,14 @@ func (c *documentCompiler) noteNames(n int) {
 
 // noteDefaults says that n defaults are filled in.
 func (c *documentCompiler) noteDefaults(n int) {
-	said := "1 default of a schema is filled in"
+	said := "1 default of a schema is filled in where a request or an answer leaves it out"
 	switch {
 	case n == 0:
 		return
 	case n > 1:
-		said = fmt.Sprintf("%d defaults of schemas are filled in", n)
+		said = fmt.Sprintf("%d defaults of schemas are filled in where a request or an answer leaves them out", n)
 	}
-	c.At(c.from, Remark, "", "%s where a request or an answer leaves them out: '%s: {%s: Off}' at the root, at a path or at an operation leaves them to the API",
+	c.At(c.from, Remark, "", "%s: '%s: {%s: Off}' at the root, at a path or at an operation leaves them to the API",
 		said, openapi.Extension, openapi.DefaultsKey)
 }
 

@@ -33,6 +33,8 @@ type InForce struct {
 	HasDefaults bool
 	// Preconditions says who compares If-Match and its like, for objects.
 	Preconditions string
+	// Described is the resource; nil if the operation is no verb of one.
+	Described *resource.Resource
 	// RefusesOthers says that writes by methods which no file describes at the path are refused; else they are undescribed.
 	RefusesOthers bool
 }
@@ -42,6 +44,16 @@ func (f *InForce) Routes(routes []Route) (names []string) {
 	for i := range routes {
 		if r := &routes[i]; f.Scope.Covers(r.place()) && servedBy(*r, []string{f.Path}, routes) != "" {
 			names = append(names, cmp.Or(r.Name, r.Host+r.PathPrefix)+" to "+r.Upstream)
+		}
+	}
+	return names
+}
+
+// Upstreams returns the upstreams that requests of the operation are sent to, each once.
+func (f *InForce) Upstreams(routes []Route) (names []string) {
+	for i := range routes {
+		if r := &routes[i]; f.Scope.Covers(r.place()) && !slices.Contains(names, r.Upstream) && servedBy(*r, []string{f.Path}, routes) != "" {
+			names = append(names, r.Upstream)
 		}
 	}
 	return names
@@ -114,7 +126,7 @@ func (s *Set) ofResource(r *resource.Resource, path string, locksAlone bool) (al
 		route = r.Written.Routes[at]
 	}
 	for _, method := range r.MethodsAt(path) {
-		one := InForce{Method: method.Name, Path: route, Scope: r.Scope, Resource: name, Verb: method.Verb.String()}
+		one := InForce{Method: method.Name, Path: route, Scope: r.Scope, Resource: name, Verb: method.Verb.String(), Described: r}
 		if r.Envelope == resource.Kubernetes || r.Operation == nil && s.Judges(r) {
 			one.RefusesOthers = true
 		}

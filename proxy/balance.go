@@ -11,6 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -71,6 +72,24 @@ func (g *Gateway) Upstreams() []Upstream {
 		all[i] = Upstream{b.name, b.state(), b.comparisons.All()}
 	}
 	return all
+}
+
+// ProofOf returns who compares the preconditions of requests of a method at an upstream now. It is not ok if that does not
+// depend on what the upstream was seen to do.
+func (g *Gateway) ProofOf(upstream string, r *resource.Resource, method string) (p plain.Proof, ok bool) {
+	for _, b := range g.routes.backends {
+		if b.name == upstream {
+			return g.proofOf(b, r, method)
+		}
+	}
+	return p, false
+}
+
+func (g *Gateway) proofOf(b *backend, r *resource.Resource, method string) (p plain.Proof, ok bool) {
+	if _, isPlain := b.kind.(plainKind); !isPlain {
+		return p, false
+	}
+	return b.comparisons.Proof(r, method, g.locksAlone)
 }
 
 // state returns the state of the backend. Connections that are the gateway's alone count too.

@@ -13,7 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// countingBackend is a server of ConfigMaps that notes what it is asked, but for namespaces: team-a has the label tier=low.
+// countingBackend is a server of ConfigMaps that records its requests, except for namespaces: team-a has the label tier=low.
 type countingBackend struct {
 	*httptest.Server
 	mu    sync.Mutex

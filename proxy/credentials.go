@@ -14,7 +14,7 @@ import (
 // the gateway itself names the user to the backend, all of them are removed.
 var clientsCredentials = message.Fields(message.FieldAuthorization, message.FieldXRemote, message.FieldImpersonate)
 
-// tell makes the header lines by which the backend learns who asks, for every request that is made
+// tell makes the header lines that identify the user to the backend, for every request that is made
 // of this one: the write, and what is read or tried first.
 func (w *who) tell(h *handler, p *identity.Principal) (err error) {
 	impersonates := h.incoming.Head.Has(message.FieldImpersonate)

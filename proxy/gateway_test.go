@@ -86,7 +86,7 @@ func gatewayFor(t testing.TB, dir, backend string, words []string) *Gateway {
 			c.Upstreams[0].ErrorFormat, c.Upstreams[0].ErrorTemplate = config.TemplateErrors, value
 		case "undescribed":
 			c.Upstreams[0].Undescribed = config.Undescribed(value)
-		case "down": // nobody listens where the backend was
+		case "down": // no server listens where the backend was
 			c.Upstreams[0].Endpoints = []string{"http://127.0.0.1:1"}
 		case "circuit": // opens after so many failures
 			n, err := strconv.Atoi(value)

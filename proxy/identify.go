@@ -28,7 +28,7 @@ func (h *handler) identify() error {
 	return nil
 }
 
-// locate determines the address of the client: the peer's, or that of the client for which a trusted proxy speaks.
+// locate determines the address of the client: the peer's, or the one that a trusted proxy forwards.
 func (w *who) locate(h *handler) error {
 	peer := h.incoming.Peer()
 	w.client = peer.Addr

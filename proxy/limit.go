@@ -55,7 +55,7 @@ func (g *Gateway) timeOf(r *storage.Request) time.Time {
 func (h *handler) enforceLimits() error { return h.limits.enforce() }
 
 // enforce counts the request by the rate limits that apply to it, reads included (ERR-3): first whether one more may be
-// served at all, then whether the client has come too often. A request that is refused takes nothing from any limit.
+// served at all, then whether the client exceeds a limit. A request that is refused takes nothing from any limit.
 func (l *limits) enforce() error {
 	r := ratelimit.Request{
 		Info: &l.handled.Info, At: l.gateway.timeOf(l.handled), Place: &l.scope.route.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,

@@ -15,7 +15,7 @@ func limitedGateway(t *testing.T, spec string, words ...string) string {
 	return startGateway(t, gatewayFor(t, dir, newRecorder(t).Addr().String(), words))
 }
 
-// codes sends requests with these further header lines, one after the other, and returns what they are answered with.
+// codes sends requests with these further header lines, one after the other, and returns the codes of the answers.
 func codes(t *testing.T, address string, further ...string) []int {
 	t.Helper()
 	var got []int

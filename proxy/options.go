@@ -59,7 +59,7 @@ type Options struct {
 	Pod corev1.ObjectReference
 	// Clock has the time by which rollouts and exceptions are judged; nil: requests are judged by when they came.
 	Clock func() time.Time
-	// LiveChanged is called when Live may return something else than before; nil: nobody asks.
+	// LiveChanged is called when Live may return something else than before; it may be nil.
 	LiveChanged func()
 	// RefusesPlainly lets all refusals be Status objects, whatever format files and configuration ask for.
 	RefusesPlainly bool

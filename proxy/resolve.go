@@ -8,6 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/policies/outlook"
 )
 
@@ -79,6 +80,8 @@ type Forecast struct {
 	IsDescribed bool
 	// Stages are the steps of the operation's requests, in their order.
 	Stages []string
+	// Proof says who compares preconditions now; nil if that does not depend on what the backend was seen to do.
+	Proof *plain.Proof
 	// Refusal is why no policy is asked about the request; nil if they are.
 	Refusal  error
 	Outlooks outlook.Outlooks
@@ -122,6 +125,9 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 		return f
 	}
 	f.Stages = names(s.stages)
+	if p, ok := g.proofOf(one.backend, about, str(head.Method)); ok {
+		f.Proof = &p
+	}
 	f.Outlooks = outlook.Of(set, &f.Info, about, &one.place)
 	return f
 }

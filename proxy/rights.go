@@ -79,7 +79,7 @@ type rights struct {
 	found         map[Access][]string
 }
 
-// need notes a right, and for what it is needed.
+// need notes a right, and why it is needed.
 func (r *rights) need(one Access, why string) {
 	if !slices.Contains(r.found[one], why) {
 		r.found[one] = append(r.found[one], why)

@@ -70,7 +70,7 @@ type backend struct {
 // backend, by its dialect, and nothing asks for the dialect afterwards.
 type kind interface {
 	// storage makes the storage of the resource or subresource of a request. No file describes a nil resource. own are
-	// the policies that may match, and object those of the object that a subresource belongs to.
+	// the policies that may match, and object the policies for the object of a subresource.
 	storage(g *Gateway, set *policies.Set, b *backend, r *resource.Resource, i *resource.Info, own, object *admission.Scoped) storage.Storage
 	// api returns how the gateway itself reads the backend.
 	api() state.API
@@ -257,7 +257,7 @@ func rewriteRequest(h *handler, rules *rewrite.Rules) (err error) {
 	return nil
 }
 
-// rewriteAnswer makes of the backend's answer what it is to the client.
+// rewriteAnswer rewrites the backend's answer for the client.
 func rewriteAnswer(h *handler) {
 	if h.upgrade.tunnel != nil {
 		return

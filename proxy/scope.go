@@ -102,7 +102,7 @@ func rulesFor(set *policies.Set, i *resource.Info) rules {
 	return rules{set.Admission().For(i), set.Conventions().For(i)}
 }
 
-// rulesOf returns the rules of a write: a Scale is admitted as what it is, and then as its object.
+// rulesOf returns the rules of a write: a Scale is admitted as a Scale, and then as its object.
 func (s *scope) rulesOf(i *resource.Info) *rules {
 	if s.scaler != nil && i.Subresource == "" {
 		return &s.object

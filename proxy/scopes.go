@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies"
 )
@@ -91,7 +93,14 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 		})
 	}
 	if now := g.current.Load(); now == nil || now.set.Generation() <= set.Generation() {
-		g.current.Store(t) // and not those of a set that a request has had since before the one in force
+		g.current.Store(t) // and not the scopes of an older set that a request still uses
+		described := map[schema.GroupResource]bool{}
+		for _, r := range set.Registry().Resources() {
+			described[r.GroupResource()] = true
+		}
+		for _, b := range g.routes.backends {
+			b.comparisons.Keep(func(r schema.GroupResource) bool { return described[r] })
+		}
 	}
 	return t
 }

@@ -203,7 +203,7 @@ func viewOf(s *scope) scopeView {
 	for _, step := range s.answer {
 		v.answer = append(v.answer, step.name)
 	}
-	// Of these the view has what can be compared. The set, the route and the backend are compared by what they are.
+	// The view has the fields that can be compared. The set, the route and the backend are compared by identity.
 	v.scope.set, v.scope.route, v.scope.backend, v.scope.resolver = nil, nil, nil, nil
 	v.scope.storage, v.scope.scaler, v.scope.stages, v.scope.explained, v.scope.answer, v.scope.attempt = nil, nil, nil, nil, nil, attempt{}
 	return v

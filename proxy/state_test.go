@@ -67,7 +67,7 @@ func (s *classStore) break_(down bool) {
 	s.changed = make(chan struct{})
 }
 
-// class is a storage class; as in Kubernetes, in lists it does not say what it is.
+// class is a storage class; as in Kubernetes, in lists it has no kind.
 func (s *classStore) class(name, typ string) string {
 	return fmt.Sprintf(`{%s"metadata":{"name":%q,"resourceVersion":"%d","annotations":{"storageclass.kubernetes.io/is-default-class":"%v"}}}`, typ, name, s.version, name == s.mark)
 }

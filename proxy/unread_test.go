@@ -23,7 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// A shownServer is an API server that keeps what it is sent, and answers dry runs with an object.
+// A shownServer is an API server that records its requests, and answers dry runs with an object.
 type shownServer struct {
 	*httptest.Server
 	mu    sync.Mutex

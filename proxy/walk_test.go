@@ -120,7 +120,7 @@ func addedIn(t *testing.T, file, function string) (all []string) {
 	return all
 }
 
-// scaledPolicies are about the Scales of parcels, and about the parcels behind them.
+// scaledPolicies match the Scales of parcels, and the parcels themselves.
 const scaledPolicies = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -391,7 +391,7 @@ func TestQuery(t *testing.T) {
 		{"QUERY", widgetsPath, "{\"size\": 5, \"size\": 6}", 400}, // two servers could read two questions
 		{"QUERY", widgetsPath, "{}", 429},
 		{"QUERY", widgetsPath + "/w1", "{}", 405},
-		{"GET", widgetsPath, "", 200}, // no limit is about it
+		{"GET", widgetsPath, "", 200}, // no limit counts it
 	} {
 		if a := w.ask(t, test.method, test.path, test.body); a.StatusCode != test.code {
 			t.Errorf("%s %s %s is answered %d, want %d", test.method, test.path, test.body, a.StatusCode, test.code)

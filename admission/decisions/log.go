@@ -22,7 +22,7 @@ type Reason string
 const (
 	QueueFull  Reason = "QueueFull"  // too much waits already
 	TooLarge   Reason = "TooLarge"   // an event is too large even without its input
-	MaskFailed Reason = "MaskFailed" // nobody knows what of the event may be shown
+	MaskFailed Reason = "MaskFailed" // it is unknown which parts of the event may be shown
 	Unwritable Reason = "Unwritable" // a value has no form in JSON
 	Refused    Reason = "Refused"    // the service does not take the event, whenever it is sent
 	Unsent     Reason = "Unsent"     // the gateway ended before the sink took it

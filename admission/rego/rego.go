@@ -369,7 +369,7 @@ func (p *Program) States() []string {
 
 var stateRef = ast.MustParseRef("data." + stateName)
 
-// mayReach reports whether a reference to the input can lead to the path, or to what it is in.
+// mayReach reports whether a reference to the input can lead to the path, or to one of its parents.
 func mayReach(r ast.Ref, path []string) bool {
 	if !r.HasPrefix(ast.InputRootRef) {
 		return false

@@ -70,7 +70,7 @@ func testOf(rule *ast.Rule) (string, ast.Ref) {
 }
 
 // withTestStages adds to a compiler what OPA's runner of tests adds to it: tests of one name are
-// numbered, and tests with cases say which ones they come to. Names are the modules in their order.
+// numbered, and tests with cases say which ones they reach. Names are the modules in their order.
 func withTestStages(c *ast.Compiler, names []string) *ast.Compiler {
 	count := map[string]int{}
 	number := func(rule *ast.Rule) { numberTest(rule, count) }
@@ -118,7 +118,7 @@ func numberTest(rule *ast.Rule, count map[string]int) {
 //		size(tc.object) == tc.want
 //	}
 //
-// call internal.test_case with the name of each case that it comes to, as early as the name is known.
+// call internal.test_case with the name of each case that it reaches, as early as the name is known.
 // A case that fails has no member in the value of the rule, so that nothing else would name it. The
 // compiler has written `name = tc.note` at the end of the body; that is moved up. What the author has
 // written stays where it is. It follows injectTestCaseFunc of OPA's package tester.
@@ -241,7 +241,7 @@ func (c *testCase) add(name string, one *testCase) {
 	c.failed = c.failed || one.failed
 }
 
-// try says that the test has come to a case, which has failed unless the value has it.
+// try says that the test has reached a case, which has failed unless the value has it.
 func (c *testCase) try(name []string) {
 	if len(name) == 0 {
 		c.failed = true

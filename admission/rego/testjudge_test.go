@@ -95,7 +95,7 @@ func judgedTests(ctx context.Context, limit time.Duration, o Options, by Observe
 // severalErrors stands for the text that OPA's runner makes of more than one error. It has addresses in it.
 const severalErrors = "several errors"
 
-// compareTests compares our results with those of OPA's runner, and what both note of the rules that are
+// compareTests compares our results with the results of OPA's runner, and what both note of the rules that are
 // no tests. It returns how many tests there are.
 func compareTests(t testing.TB, limit time.Duration, o Options, modules []Module) int {
 	t.Helper()
@@ -146,7 +146,7 @@ func compareTests(t testing.TB, limit time.Duration, o Options, modules []Module
 	return len(got)
 }
 
-// numbered is what tells tests of one name apart.
+// numbered distinguishes tests of one name.
 var numbered = regexp.MustCompile(`#\d+`)
 
 // opaFixtures are the modules in the tests of OPA's own runner: each literal alone, and the files of each
@@ -455,7 +455,7 @@ test_a[note] if {
 	}
 }
 
-// TestTestStagesAsOPA: our stages of the compiler write what those of OPA's runner write.
+// TestTestStagesAsOPA: our stages of the compiler write what the stages of OPA's runner write.
 func TestTestStagesAsOPA(t *testing.T) {
 	called := 0
 	over, cancel := context.WithCancel(context.Background())
@@ -488,7 +488,7 @@ func TestTestStagesAsOPA(t *testing.T) {
 	}
 }
 
-// FuzzTestsAsOPA compares the results of tests with those of OPA's runner.
+// FuzzTestsAsOPA compares the results of tests with OPA's runner.
 func FuzzTestsAsOPA(f *testing.F) {
 	for _, text := range ourFixtures {
 		f.Add(text)

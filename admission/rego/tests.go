@@ -82,7 +82,7 @@ type testRun struct {
 	program *Program
 	tracer  *tracer
 	failed  map[spot]*ast.Expr // the last expression of each rule that was not true
-	tried   [][]string         // the cases that the test in progress has come to
+	tried   [][]string         // the cases that the test in progress has reached
 }
 
 func (r *testRun) noteFailure(rule *ast.Rule, at *ast.Expr) { r.failed[spotOf(rule.Location)] = at }

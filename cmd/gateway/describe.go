@@ -12,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
@@ -132,10 +133,23 @@ func (n *node) describeOperations(s *admin.Status) {
 	}
 	gateway := asked(n.config)
 	for _, one := range m.Current().InForce(gateway.LocalLocks) {
+		for _, upstream := range one.Upstreams(gateway.Routes) {
+			if p, ok := n.proofOf(upstream, one.Described, one.Method); ok {
+				one.Preconditions += "; now, at " + upstream + ", " + p.String()
+			}
+		}
 		s.Operations = append(s.Operations, admin.Operation{
 			Method: one.Method, Path: one.Path, Resource: one.Resource, Routes: append([]string{}, one.Routes(gateway.Routes)...), Holds: one.Holds(),
 		})
 	}
+}
+
+// proofOf returns who compares preconditions now; see [proxy.Gateway.ProofOf].
+func (n *node) proofOf(upstream string, r *resource.Resource, method string) (p plain.Proof, ok bool) {
+	if !n.listening.Load() {
+		return p, false
+	}
+	return n.gateway.ProofOf(upstream, r, method)
 }
 
 // describeTerms shows rollouts and exceptions as they are at a time.
@@ -196,6 +210,15 @@ func (n *node) foresee(request string) admin.Forecast {
 		}
 	}
 	shown.Stages = f.Stages
+	if p := f.Proof; p != nil {
+		shown.Preconditions = &admin.Preconditions{ComparedBy: "Gateway", Because: p.Because}
+		if p.ByBackend {
+			shown.Preconditions.ComparedBy = "Backend"
+		}
+		if !p.Since.IsZero() {
+			shown.Preconditions.Since = &p.Since
+		}
+	}
 	shown.Policies = append(shown.Policies, outlooks("Mutating", f.Outlooks.Mutating)...)
 	shown.Policies = append(shown.Policies, outlooks("Conventions", f.Outlooks.Conventions)...)
 	shown.Policies = append(shown.Policies, outlooks("Validating", f.Outlooks.Validating)...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/doctest"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
@@ -40,7 +41,7 @@ func TestTestingPages(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh is not installed")
 	}
-	for _, page := range []string{"testing", "library", "explain", "scan"} {
+	for _, page := range testutil.Sampled(2, []string{"testing", "library", "explain", "scan"}) {
 		if err := doctest.Follow("../../docs/"+page+".md", doctest.Options{
 			Gateway: os.Args[0], Env: []string{"GATEWAY_TEST_RUN_MAIN=1"}, Volatile: regexp.MustCompile(`in \d+\.\d+s`),
 		}); err != nil {

@@ -146,9 +146,9 @@ func TestSoak(t *testing.T) {
 		return s.heap()
 	}
 
-	rounds(2, duration/5)
+	rounds(testutil.Amount(2, 1), duration/5)
 	warm := rest()
-	rounds(3, duration)
+	rounds(testutil.Amount(3, 1), duration)
 	rest()
 	allowed := warm + int(soakShare*float64(warm)) + soakMiB<<20
 	testutil.Eventually(t, "as little memory as after the warm-up", func() bool {

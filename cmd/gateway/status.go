@@ -293,6 +293,13 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 	if len(f.Stages) > 0 {
 		fmt.Fprintf(&b, "  stages: %s\n", strings.Join(f.Stages, ", "))
 	}
+	if p := f.Preconditions; p != nil {
+		since := ""
+		if p.Since != nil {
+			since = " (since " + p.Since.Format(time.RFC3339) + ")"
+		}
+		fmt.Fprintf(&b, "  preconditions: the %s compares them, because %s%s\n", strings.ToLower(p.ComparedBy), p.Because, since)
+	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
 	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
 	for _, all := range [][]admin.Outlook{f.Policies, f.Limits} {

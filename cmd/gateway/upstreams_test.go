@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/admin"
@@ -102,5 +104,75 @@ spec:
 	}
 	if got := shown(); got != [3]bool{true, true, true} {
 		t.Errorf("they are shown by metrics, page and command: %v\n%s", got, run("status", "--admin", p.admin).stdout)
+	}
+}
+
+// TestProofIsShown: whether a backend is proved to compare preconditions is shown of each write, in `gateway status --request`
+// and on the status page, and is forgotten with the resource.
+func TestProofIsShown(t *testing.T) {
+	var stored atomic.Int64
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tag := fmt.Sprintf(`"v%d"`, stored.Load())
+		if match := r.Header.Get("If-Match"); match != "" && match != tag {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			return
+		}
+		if r.Method == http.MethodPut {
+			tag = fmt.Sprintf(`"v%d"`, stored.Add(1))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("ETag", tag)
+		_, _ = io.WriteString(w, `{"id":"n1"}`)
+	}))
+	t.Cleanup(backend.Close)
+	const notes = `apiVersion: admission-gateway.io/v1alpha1
+kind: APIResource
+metadata: {name: notes}
+spec:
+  version: v1
+  names: {plural: notes, kind: Note}
+  paths: {collection: /v1/notes, item: '/v1/notes/{name}'}
+  fields: {name: id}
+`
+	policies := write(t, "notes.yaml", notes)
+	p := startServe(t, strings.TrimPrefix(backend.URL, "http://"), "--policies", policies)
+	foreseen := func() string {
+		out := run("status", "--admin", p.admin, "--request", "PUT /v1/notes/n1").stdout
+		_, rest, _ := strings.Cut(out, "\n  preconditions: ")
+		line, _, _ := strings.Cut(rest, "\n")
+		return line
+	}
+	if got, want := foreseen(), "the gateway compares them, because no PUT has shown yet whether the backend does"; got != want {
+		t.Errorf("before a write: got %q, want %q", got, want)
+	}
+	const unproved = "now, at default, the gateway compares, because no PUT has shown yet whether the backend does"
+	if page := p.get("/").body; !strings.Contains(page, unproved) || strings.Contains(page, "no GET has shown") {
+		t.Errorf("before a write the page is\n%s", page)
+	}
+	read, err := http.Get("http://" + p.listen + "/v1/notes/n1")
+	if err != nil || read.Body.Close() != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequest(http.MethodPut, "http://"+p.listen+"/v1/notes/n1", strings.NewReader(`{"id":"n1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "If-Match": {read.Header.Get("ETag")}}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("a write is answered %v, %v", answer, err)
+	}
+	const proved = "the backend compares them, because it refused a PUT that named another version (since 20"
+	if got := foreseen(); !strings.HasPrefix(got, proved) {
+		t.Errorf("after a write: got %q, want %q", got, proved)
+	}
+	if page := p.get("/").body; !strings.Contains(page, "now, at default, the backend compares, because it refused a PUT that named another version (since 20") {
+		t.Errorf("after a write the page is\n%s", page)
+	}
+	testutil.WriteFile(t, policies, strings.ReplaceAll(strings.ReplaceAll(notes, "plural: notes", "plural: memos"), "name: notes", "name: memos"))
+	p.signal(t, syscall.SIGHUP)
+	testutil.Eventually(t, "forgotten", func() bool { return strings.HasPrefix(foreseen(), "the gateway compares them, because no PUT") })
+	if page := p.get("/upstreams").body; strings.Contains(page, "Compared") {
+		t.Errorf("after the resource is gone /upstreams has\n%s", page)
 	}
 }

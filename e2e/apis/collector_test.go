@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/admission-gateway/gateway/e2e/apis/testutil"
 )
 
 // A collector is the OTLP receiver of OpenTelemetry's collector, with sinks behind it.
@@ -30,7 +32,7 @@ type collector struct {
 // startCollector runs a collector for a protocol of the configuration until the test ends.
 func startCollector(t *testing.T, protocol string) *collector {
 	t.Helper()
-	factory, address := otlpreceiver.NewFactory(), freeAddress(t)
+	factory, address := otlpreceiver.NewFactory(), testutil.FreeAddress(t)
 	config := factory.CreateDefaultConfig().(*otlpreceiver.Config)
 	if protocol == "GRPC" {
 		config.Protocols.GRPC.GetOrInsertDefault().NetAddr.Endpoint = address

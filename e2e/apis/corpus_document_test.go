@@ -47,7 +47,7 @@ type parameter struct {
 type requestBody struct {
 	required bool
 	media    []string          // those that are declared
-	schemas  map[string]string // by media type, for those of JSON
+	schemas  map[string]string // by media type, if it is JSON
 }
 
 type credential struct{ in, name, value string }
@@ -82,7 +82,7 @@ func readPublished(tree map[string]any, hasDiscriminators bool) *published {
 	return d
 }
 
-// moreFormats are those of OpenAPI, and others that some documents have.
+// moreFormats are the formats of OpenAPI, and others that some documents have.
 var moreFormats = map[string]func(any) error{
 	"int32": wholeNumber(1 << 31),
 	"int64": wholeNumber(1 << 63),
@@ -286,7 +286,7 @@ func (d *published) readParameter(node any, at string) *parameter {
 	return p
 }
 
-// credentials are those of the first alternative that the operation takes.
+// credentials are from the first alternative that the operation takes.
 func (d *published) credentials(declared map[string]any) []credential {
 	security, ok := declared["security"].([]any)
 	if !ok {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -14,10 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/e2e/apis/testutil"
 )
 
 // The gateway's program, and the folder that the run removes at its end.
@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	gatewayProgram = filepath.Join(scratch, "gateway")
-	if out, err := exec.Command("go", "build", "-C", "../..", "-tags", "grpcnotrace", "-o", gatewayProgram, "./cmd/gateway").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", "../..", "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", gatewayProgram, "./cmd/gateway").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
@@ -153,7 +153,7 @@ func startGatewayFor(t testing.TB, lines, upstream string, files ...string) *pro
 	for _, file := range files {
 		args = append(args, "--policies", file)
 	}
-	admin := freeAddress(t)
+	admin := testutil.FreeAddress(t)
 	config := filepath.Join(t.TempDir(), "gateway.yaml")
 	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+lines)
 	return start(t, "http://"+admin+"/readyz", func(address string) *exec.Cmd {
@@ -177,7 +177,7 @@ func start(t testing.TB, ready string, command func(address string) *exec.Cmd) *
 // startOnce is start with one address; nil if that was taken in the meantime.
 func startOnce(t testing.TB, ready string, command func(address string) *exec.Cmd) *program {
 	t.Helper()
-	p := &program{address: freeAddress(t), log: &buffer{}}
+	p := &program{address: testutil.FreeAddress(t), log: &buffer{}}
 	if strings.HasPrefix(ready, "/") {
 		ready = p.url() + ready
 	}
@@ -249,22 +249,6 @@ func eventually(ok func() bool, closed <-chan struct{}) bool {
 	}
 	return true
 }
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	for {
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
-			_ = l.Close() // nothing was accepted
-			return l.Addr().String()
-		}
-	}
-}
-
-// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
-// listeners on port 0, so that no connection takes the port before the test listens on it.
-var nextPort atomic.Uint32
-
-func init() { nextPort.Store(rand.Uint32()) }
 
 func write(t testing.TB, file, text string) {
 	t.Helper()

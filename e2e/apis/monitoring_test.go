@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/e2e/apis/programs"
+	"github.com/admission-gateway/gateway/e2e/apis/testutil"
 )
 
 // debian returns the path of a program; the test is skipped without it.
@@ -42,7 +43,7 @@ func startAlertmanager(t *testing.T) *program {
 
 func startEtcd(t *testing.T) *program {
 	t.Helper()
-	file, dir, peer := debian(t, "etcd"), t.TempDir(), freeAddress(t)
+	file, dir, peer := debian(t, "etcd"), t.TempDir(), testutil.FreeAddress(t)
 	return start(t, "/health", func(address string) *exec.Cmd {
 		return exec.Command(file, "--data-dir="+filepath.Join(dir, "data"), "--listen-client-urls=http://"+address, "--advertise-client-urls=http://"+address,
 			"--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer, "--initial-cluster=default=http://"+peer)

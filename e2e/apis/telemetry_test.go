@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/admission-gateway/gateway/e2e/apis/testutil"
 )
 
 var update = flag.Bool("update", false, "write the golden files of spans and metrics")
@@ -52,7 +54,7 @@ metadata: {name: two-creates}
 spec: {match: {verbs: [create], resources: [widgets]}, key: ClientAddress, requests: 2, periodSeconds: 3600}
 `
 
-// observed is a gateway that tells a collector and Prometheus what it does.
+// observed is a gateway that reports to a collector and to Prometheus.
 type observed struct {
 	*program
 	admin string
@@ -80,7 +82,7 @@ func startObserved(t *testing.T, telemetry string, environment ...string) *obser
 	config, policies := filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "policies.yaml")
 	write(t, policies, tracedPolicies)
 	write(t, config, "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nshutdownDeadlineSeconds: 1\n"+telemetry)
-	o := &observed{admin: freeAddress(t)}
+	o := &observed{admin: testutil.FreeAddress(t)}
 	o.program = start(t, "http://"+o.admin+"/readyz", func(address string) *exec.Cmd {
 		cmd := exec.Command(gatewayProgram, "serve", "--listen", address, "--admin", o.admin, "--config", config, "--upstream", backend.URL, "--dialect", "Plain", "--policies", policies)
 		cmd.Env = append(os.Environ(), append([]string{"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_RESOURCE_ATTRIBUTES="}, environment...)...)

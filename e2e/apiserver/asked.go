@@ -26,7 +26,7 @@ func (a *asked) chain(handler http.Handler, c *genericapiserver.Config) http.Han
 	})
 }
 
-// AskedBy reports whether there was such a request ("GET /apis") with this value of the header Authorization. Nobody checks
+// AskedBy reports whether there was such a request ("GET /apis") with this value of the header Authorization. The server does not check
 // it: the server knows no users.
 func (s *Server) AskedBy(request, authorization string) bool {
 	s.asked.mu.Lock()

@@ -46,7 +46,7 @@ func StartEtcd(dir string) (*Etcd, error) {
 	}
 }
 
-// freeURL is a loopback address that nobody listens on.
+// freeURL is a loopback address on which no process listens.
 func freeURL() (url.URL, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -274,7 +274,7 @@ func withField(t *testing.T, o runtime.Object) []byte {
 	return append([]byte("k8s\x00"), raw...)
 }
 
-// A client of a later Kubernetes sends protobuf with fields that the gateway does not know. What nothing is about passes, what policies
+// A client of a later Kubernetes sends protobuf with fields that the gateway does not know. Objects that no policy matches pass, what policies
 // validate is judged by what the server makes of it, and what they change is refused with what to do (RES-7).
 func TestClientsOfLaterKubernetes(t *testing.T) {
 	c := startCluster(t)

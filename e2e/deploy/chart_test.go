@@ -101,7 +101,7 @@ func TestChartLint(t *testing.T) {
 	}
 }
 
-// What the chart sets itself is no value, and what a value may be is held to the schema.
+// What the chart sets itself is no value, and values must conform to the schema.
 func TestChartRefusesValues(t *testing.T) {
 	upstreams := []any{map[string]any{"name": "orders", "endpoints": []any{"http://orders:9000"}}}
 	policies := map[string]any{"a.yaml": "kind: RateLimitPolicy"}

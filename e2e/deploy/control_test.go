@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/admission-gateway/gateway/e2e/operator"
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // complete says that the tests take all ways and take their time, as `make e2e-all` does.
@@ -53,11 +54,12 @@ type controlPlane struct {
 
 // A whole control plane works before the gateway as it works before the API server: the controllers with their own roles and the
 // scheduler, nodes, an operator, and an autoscaler with an aggregated API of metrics, while policies about what they write are in
-// force. However the gateway tells the server who asks, no request is refused that is not refused natively too.
+// force. However the gateway identifies users to the server, no request is refused that is not refused natively too.
 func TestControlPlane(t *testing.T) {
 	if version != latest {
 		t.Skipf("the controllers and the scheduler are those of Kubernetes %s, and the API server is %s", latest, version)
 	}
+	t.Parallel() // with TestEcho, which waits
 	ways := []string{"FrontProxy"}
 	if complete {
 		ways = []string{"Pass", "FrontProxy", "Impersonate"}
@@ -155,7 +157,7 @@ func (p *controlPlane) keep(t *testing.T, name string, certificate tls.Certifica
 // startGateway runs the gateway between the control plane and the server, by TLS on both sides, with the least role that its files need.
 func (p *controlPlane) startGateway(t *testing.T) {
 	t.Helper()
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	file := filepath.Join(p.dir, "gateway.yaml")
 	for _, name := range []string{"policies.yaml", "audit.yaml"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "control", name))
@@ -303,7 +305,7 @@ func (p *controlPlane) startMetrics(t *testing.T) string {
 	return u.Host
 }
 
-// work has the control plane do what it is there for, and waits until each part of it is done.
+// work gives the control plane its usual work, and waits until each part of it is done.
 func (p *controlPlane) work(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -481,7 +483,7 @@ func (p *controlPlane) checkEnd(t *testing.T, ctx context.Context, pods func(nam
 type outcome struct {
 	user, verb, resource string
 	code                 int32
-	isNamed, isEnding    bool // it is about an object, and in a namespace that is deleted
+	isNamed, isEnding    bool // it names an object, in a namespace that is deleted
 }
 
 // isRace reports whether it depends on the moment alone whether such a request is refused: another writer was faster, the object or

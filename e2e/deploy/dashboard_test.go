@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // A dashboard has the parts of Grafana's model that the test reads.
@@ -50,7 +52,7 @@ type prometheus struct{ url string }
 // startPrometheus scrapes the gateway, and evaluates the alerts.
 func startPrometheus(t *testing.T, target string) *prometheus {
 	t.Helper()
-	program, dir, address := debian(t, "prometheus"), t.TempDir(), freeAddress(t)
+	program, dir, address := debian(t, "prometheus"), t.TempDir(), testutil.FreeAddress(t)
 	text, _ := rules(t)
 	write(t, filepath.Join(dir, "alerts.yaml"), text)
 	write(t, filepath.Join(dir, "prometheus.yml"), fmt.Sprintf(`global: {scrape_interval: 500ms, evaluation_interval: 1s}

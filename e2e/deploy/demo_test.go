@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // A demo is a gateway before backends of the test's own, under a load in which everything happens that the dashboard shows.
@@ -32,8 +34,8 @@ type demo struct {
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	redis, dir := debian(t, "redis-server"), t.TempDir()
-	listen, store := freeAddress(t), freeAddress(t)
-	d := &demo{url: "https://" + listen, admin: freeAddress(t), certs: filepath.Join(dir)}
+	listen, store := testutil.FreeAddress(t), testutil.FreeAddress(t)
+	d := &demo{url: "https://" + listen, admin: testutil.FreeAddress(t), certs: filepath.Join(dir)}
 	d.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own certificate
 	host, port, err := net.SplitHostPort(store)
 	if err != nil {
@@ -41,7 +43,7 @@ func startDemo(t *testing.T) *demo {
 	}
 	start(t, accepts(store), filepath.Join(dir, "redis.log"), redis, "--bind", host, "--port", port, "--save", "", "--dir", dir)
 	writeCertificate(t, dir)
-	write(t, filepath.Join(dir, "audit.kubeconfig"), "clusters: [{name: away, cluster: {server: \"http://"+freeAddress(t)+"\"}}]\n"+
+	write(t, filepath.Join(dir, "audit.kubeconfig"), "clusters: [{name: away, cluster: {server: \"http://"+testutil.FreeAddress(t)+"\"}}]\n"+
 		"contexts: [{name: away, context: {cluster: away}}]\ncurrent-context: away\n")
 	write(t, filepath.Join(dir, "gateway.yaml"), fmt.Sprintf(`apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
@@ -58,7 +60,7 @@ routes:
 identity: {authenticators: [{tokenReview: {upstream: cluster}}], anonymous: Allow}
 redis: {addresses: ["%s"]}
 telemetry: {audit: {webhook: {kubeconfig: audit.kubeconfig}}}
-`, listen, d.admin, startOrders(t), freeAddress(t), startReviews(t), store))
+`, listen, d.admin, startOrders(t), testutil.FreeAddress(t), startReviews(t), store))
 	t.Setenv("GOMEMLIMIT", "400MiB")
 	start(t, answers("http://"+d.admin+"/readyz"), filepath.Join(dir, "gateway.log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"), "--policies", "testdata/demo")
 	d.load(t)

@@ -36,7 +36,7 @@ var madeAnew = regexp.MustCompile(`^/object/(metadata/uid|spec/clusterIPs?(/0)?|
 // isTime matches a time.
 var isTime = regexp.MustCompile(`^string 2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d`)
 
-// ledger has what differs for a reason. No row is about kinds, namespaces, names, users or options of requests.
+// ledger has what differs for a reason. No row names kinds, namespaces, names, users or options of requests.
 var ledger = []row{
 	{"what Kubernetes does not declare of request and namespaceObject, and shows by dyn() alone", false, func(_ *question, _ string, d difference) bool {
 		return hasPrefix(d.path, "/request/uid", "/request/object", "/request/oldObject", "/namespaceObject/apiVersion", "/namespaceObject/kind", "/namespaceObject/metadata/managedFields")

@@ -75,7 +75,7 @@ func (q *question) isStored() bool {
 	return !isReview && !strings.Contains(q.path, "dryRun=All")
 }
 
-// isExempt reports whether no policy of the server is about the resource. What is asked about it is a dry run.
+// isExempt reports whether no policy of the server matches the resource. Requests for it are dry runs.
 func (s *served) isExempt() bool {
 	return s.GroupVersion.Group == "admissionregistration.k8s.io"
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // writes returns an expression that writes a value as JSON, to a depth. Doubles differ from integers.
@@ -46,7 +48,7 @@ var asks = []string{
 	`authorizer.serviceAccount('echo', 'echo').group('').resource('secrets').namespace('echo').check('get').reason().contains('nearly-all')`,
 }
 
-// Requests with this manager are about the authorizer.
+// Requests with this manager ask the authorizer.
 const aboutAuthorizer = "authorizer"
 
 // echoing are policies that write what they see into a denial: all of it if it is not too long, and to users of the groups
@@ -138,7 +140,7 @@ spec:
 	return b.String()
 }
 
-// echoUsers are the users with tokens. Those of the views have the groups of the first one, and one more.
+// echoUsers are the users with tokens. The users of the views have the groups of the first one, and one more.
 const echoUsers = tokens + `of-alice,alice,u-1,"echo,dev"
 of-object,alice,u-1,"echo,dev,view:object"
 of-oldObject,alice,u-1,"echo,dev,view:oldObject"
@@ -342,6 +344,7 @@ func (c *cluster) createServed(t *testing.T, stdin, file string) {
 // with the policies before it: one that judges requests, and one that judges what the server would store and has files which
 // describe the custom resources. ECHO_REPORT names a file for all differences, of which the test shows a few.
 func TestEcho(t *testing.T) {
+	t.Parallel() // it waits half a minute for the server
 	issuer, dir := newAuthority(t), t.TempDir()
 	ca := filepath.Join(dir, "ca.crt")
 	write(t, ca, encoded("CERTIFICATE", issuer.certificate.Raw))
@@ -442,7 +445,7 @@ func client(c *tls.Config) *http.Client {
 // startEcho runs a gateway with the policies before the cluster until the test ends.
 func startEcho(t *testing.T, credentials string, c *cluster, issuer *authority, policies, more string) *echoServer {
 	t.Helper()
-	dir, listen, admin := t.TempDir(), freeAddress(t), freeAddress(t)
+	dir, listen, admin := t.TempDir(), testutil.FreeAddress(t), testutil.FreeAddress(t)
 	write(t, filepath.Join(dir, "policies.yaml"), policies)
 	write(t, filepath.Join(dir, "token"), "of-root")
 	write(t, filepath.Join(dir, "ca.crt"), encoded("CERTIFICATE", issuer.certificate.Raw))
@@ -470,7 +473,7 @@ type echoReport struct {
 	judged, compared int
 	older            int                 // differences in the objects of an older server than the latest
 	used             map[string]int      // how often a row of the ledger is needed
-	samples          map[string][]string // what differs without a row, by what it is about
+	samples          map[string][]string // differences without a row, by subject
 }
 
 func (r *echoReport) compare(t *testing.T, q *question, server *echoServer, gateways []*echoServer) {

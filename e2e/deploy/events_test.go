@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	eventsv1 "k8s.io/api/events/v1"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 const refusingPolicy = `
@@ -36,7 +38,7 @@ func TestEvents(t *testing.T) {
 	t.Setenv("POD_NAME", "gateway-0")
 	write(t, filepath.Join(dir, "token"), "of-gateway\n")
 	write(t, filepath.Join(dir, "policies.yaml"), refusingPolicy)
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	write(t, filepath.Join(dir, "gateway.yaml"), `
 apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration

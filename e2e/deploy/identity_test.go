@@ -23,6 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // platformOnly lets the groups platform and system:masters write ConfigMaps, and shows whom it takes the client for.
@@ -117,7 +119,7 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 	write(t, filepath.Join(dir, "tls", "tls.key"), encoded("PRIVATE KEY", key))
 	write(t, filepath.Join(dir, "account", "token"), c.token(t, "gateway-system", "gateway"))
 
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	for key, o := range objects(t, text) {
 		if !strings.HasPrefix(key, "ConfigMap gateway-") {
 			continue
@@ -179,7 +181,7 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 		{"a service account", robot, nil, "team-a", 422, "not for system:serviceaccount:team-a:robot"},
 		{"a token for another audience", c.token(t, "team-a", "robot", "--audience=vault"), nil, "team-a", 401, "Unauthorized"},
 		{"a token that nobody knows", "of-mallory", nil, "team-a", 401, "Unauthorized"},
-		// What these are told about policies depends on whether they may write at all.
+		// Whether their answers mention policies depends on whether they may write at all.
 		{"nobody", "", nil, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
 		// Under Pass the API server does not see the certificate: docs/identity.md says what to do.
 		{"a certificate of the group", "", []tls.Certificate{platform}, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},

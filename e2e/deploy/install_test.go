@@ -19,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // TestInstallBeforeAPIServer follows docs/install.md in front of a kube-apiserver with RBAC. Nothing runs Pods there, so the test
@@ -58,7 +60,7 @@ func TestInstallBeforeAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := freeAddress(t)
+	listen := testutil.FreeAddress(t)
 	section = strings.NewReplacer("github.com/admission-gateway/gateway/deploy/", "", "gateway.gateway-system.svc", listen).Replace(section)
 	brought := fmt.Sprintf("What the reader has:\n\n```sh\ncp -r %s kustomize\ncp %s/tls.crt %[2]s/tls.key %[2]s/authority.crt .\n```\n", folders, dir)
 	write(t, filepath.Join(dir, "page.md"), brought+section)
@@ -90,7 +92,7 @@ func (c *cluster) play(t *testing.T, ctx context.Context, shared *store, namespa
 	dir, pod := t.TempDir(), deployment.Spec.Template.Spec
 	container, admin := pod.Containers[0], ""
 	for admin == "" || admin == listen {
-		admin = freeAddress(t)
+		admin = testutil.FreeAddress(t)
 	}
 	script := "set -e\nmount -t tmpfs none /etc\nmount -t tmpfs none /run\n"
 	bind := func(folder, at string) {

@@ -145,7 +145,7 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// address returns an address for a Pod that is always the same, and mostly another than those of other Pods.
+// address returns an address for a Pod that is always the same, and mostly differs from the addresses of other Pods.
 func address(pod *corev1.Pod) string {
 	h := fnv.New32()
 	_, _ = h.Write([]byte(pod.UID))

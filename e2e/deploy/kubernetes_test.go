@@ -7,8 +7,6 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -16,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -24,9 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admission-gateway/gateway/e2e/apiserver"
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
-// tokens are those of the users that a cluster knows.
+// tokens are the tokens of the users that a cluster knows.
 const tokens = `of-root,root,0,system:masters
 of-gateway,gateway,1
 of-stranger,stranger,2
@@ -48,7 +46,7 @@ type cluster struct {
 // latest is the version of Kubernetes that go.mod pins. Each folder of e2e/servers pins another one.
 const latest = "1.37"
 
-// version is that of the API server which the tests run.
+// version is the version of the API server that the tests run.
 var version = cmp.Or(os.Getenv("E2E_SERVER"), latest)
 
 // isBefore reports whether the tests run an API server older than the release 1.MINOR.
@@ -108,7 +106,7 @@ func startCluster(t *testing.T, flags ...string) *cluster {
 // launch starts a kube-apiserver, with flags beside those that all have.
 func (s *store) launch(t *testing.T, flags ...string) *cluster {
 	t.Helper()
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(testutil.FreeAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,22 +244,6 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		t.Fatalf("not yet: %s: %v", what, err)
 	}
 }
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
-			_ = l.Close() // nothing was accepted
-			return l.Addr().String()
-		}
-	}
-}
-
-// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
-// listeners on port 0, so that no connection takes the port before the test listens on it.
-var nextPort atomic.Uint32
-
-func init() { nextPort.Store(mathrand.Uint32()) }
 
 // kube-apiserver takes every object of both ways, in strict validation and without a warning.
 func TestKubernetesTakesTheObjects(t *testing.T) {

@@ -18,6 +18,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // keeping are policies about stored objects: what has the label 'keep' stays as it is.
@@ -40,7 +42,7 @@ metadata: {name: keep}
 spec: {policyName: keep, validationActions: [Deny]}
 `
 
-// writerRoles let nobody read: 'writer' may write ConfigMaps, 'drainer' evict Pods, and 'collector' delete collections of them.
+// writerRoles grant no reads: 'writer' may write ConfigMaps, 'drainer' evict Pods, and 'collector' delete collections of them.
 const writerRoles = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -164,7 +166,7 @@ func TestControllersUnderAPolicy(t *testing.T) {
 			if way.name == "FrontProxy" {
 				certificate = fmt.Sprintf(", certFile: %s, keyFile: %s", filepath.Join(dir, "front.crt"), filepath.Join(dir, "front.key"))
 			}
-			listen, admin, config := freeAddress(t), freeAddress(t), filepath.Join(t.TempDir(), "gateway.yaml")
+			listen, admin, config := testutil.FreeAddress(t), testutil.FreeAddress(t), filepath.Join(t.TempDir(), "gateway.yaml")
 			write(t, config, fmt.Sprintf("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: %s\nadmin: {listen: %s}\n%s"+
 				"upstreams: [{name: cluster, endpoints: [%q], dialect: Kubernetes, tokenFile: %s, tls: {insecureSkipTLSVerify: true%s}%s}]\npolicies: [%s]\n",
 				listen, admin, way.identity, c.url, filepath.Join(dir, "token"), certificate, way.upstream, filepath.Join(dir, "policies.yaml")))
@@ -347,7 +349,7 @@ func TestPrintedRole(t *testing.T) {
 	c.must(t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"team-a","labels":{"keep":"yes"}},"spec":{"replicas":1,`+
 		`"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"a","image":"a"}]}}}}`, "create", "-f", "-")
 
-	// features are requests of an administrator, or of nobody, each with the answer that it has if the account lacks nothing.
+	// features are requests of an administrator, or anonymous ones, each with the answer that it has if the account lacks nothing.
 	object := func(version, kind, spec string) string {
 		return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"a","namespace":"team-a"},"spec":%s}`, version, kind, spec)
 	}
@@ -378,7 +380,7 @@ func TestPrintedRole(t *testing.T) {
 	// play runs all features by a gateway of its own, and returns what is not as it should be, and the log.
 	play := func(t *testing.T, lacksOne bool) (wrong []string, log string) {
 		t.Helper()
-		listen, admin, own := freeAddress(t), freeAddress(t), t.TempDir()
+		listen, admin, own := testutil.FreeAddress(t), testutil.FreeAddress(t), t.TempDir()
 		config, file := filepath.Join(own, "gateway.yaml"), filepath.Join(own, "log")
 		write(t, config, fmt.Sprintf(configuration, listen, admin, c.url, filepath.Join(dir, "token"), filepath.Join(dir, "policies.yaml")))
 		start(t, answers("http://"+admin+"/readyz"), file, gateway, "serve", "--config", config)

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // silentKubelet takes every exec, and then neither sends nor closes anything.
@@ -44,7 +46,7 @@ func silentKubelet(t *testing.T) (port string, opened <-chan net.Conn) {
 }
 
 // A single gateway before a kube-apiserver is restarted as a supervisor does it, which waits for the end of the process, while an
-// exec is open that nobody ends. A controller whose lease is renewed through the gateway keeps it.
+// exec stays open. A controller whose lease is renewed through the gateway keeps it.
 func TestRestartKeepsLeases(t *testing.T) {
 	c := startCluster(t)
 	port, kubelet := silentKubelet(t)
@@ -70,7 +72,7 @@ spec: {nodeName: n1, automountServiceAccountToken: false, tolerations: [{operato
 		"-p", `{"status":{"addresses":[{"type":"InternalIP","address":"127.0.0.1"}],"daemonEndpoints":{"kubeletEndpoint":{"Port":`+port+`}}}}`)
 	c.must(t, "", "patch", "pod", "web", "-n", "team-a", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
 
-	listen, admin, dir := freeAddress(t), freeAddress(t), t.TempDir()
+	listen, admin, dir := testutil.FreeAddress(t), testutil.FreeAddress(t), t.TempDir()
 	write(t, filepath.Join(dir, "gateway.yaml"), `
 apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // comparing is a policy that compares updates with what is stored, and holds.
@@ -25,7 +27,7 @@ metadata: {name: comparing}
 spec: {policyName: comparing, validationActions: [Deny]}
 `
 
-// compared are what the requests are about.
+// compared are the resources of the requests.
 const compared = `
 apiVersion: v1
 kind: Namespace
@@ -52,7 +54,7 @@ spec: {replicas: 1}
 // startBefore runs a gateway with policies before the cluster until the test ends, and returns its base URL.
 func (c *cluster) startBefore(t *testing.T, policies string) string {
 	t.Helper()
-	dir, listen, admin := t.TempDir(), freeAddress(t), freeAddress(t)
+	dir, listen, admin := t.TempDir(), testutil.FreeAddress(t), testutil.FreeAddress(t)
 	write(t, filepath.Join(dir, "policies.yaml"), policies)
 	write(t, filepath.Join(dir, "token"), "of-root\n")
 	write(t, filepath.Join(dir, "gateway.yaml"), `

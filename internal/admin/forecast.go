@@ -1,5 +1,7 @@
 package admin
 
+import "time"
+
 // Forecast is the answer of /policies?request=METHOD PATH: which policies and limits apply to the
 // request, as far as its method and path show, and why the others do not.
 type Forecast struct {
@@ -12,10 +14,21 @@ type Forecast struct {
 	About *About `json:"about,omitempty"`
 	// Stages are the steps that requests of the operation pass, in their order.
 	Stages []string `json:"stages,omitempty"`
+	// Preconditions says who compares preconditions now; nil if that does not depend on what the backend was seen to do.
+	Preconditions *Preconditions `json:"preconditions,omitempty"`
 	// Policies are in the order in which they run: mutating ones, conventions, validating ones. Policies
 	// that run for no request at all come last.
 	Policies []Outlook `json:"policies"`
 	Limits   []Outlook `json:"limits"`
+}
+
+// Preconditions say who compares If-Match and its like under `preconditions: Auto`.
+type Preconditions struct {
+	// ComparedBy is Backend or Gateway.
+	ComparedBy string `json:"comparedBy"`
+	Because    string `json:"because"`
+	// Since is when that was found out; nil if nothing is known yet.
+	Since *time.Time `json:"since,omitempty"`
 }
 
 // Route leads requests to an upstream.

@@ -32,6 +32,8 @@ type Versions struct {
 	// ETags is Compared, Unclear, NotCompared, Weak, None or Varying. But for Compared only the gateway's locks are sure to
 	// keep writers apart.
 	ETags string `json:"etags"`
+	// Since is when that was found out.
+	Since time.Time `json:"since"`
 }
 
 // Varying says why objects have no ETags if reads of one object differ.

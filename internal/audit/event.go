@@ -166,7 +166,7 @@ func (w *writer) agent(agent string) {
 	w.optional("userAgent", agent)
 }
 
-// reference writes which object the request is about. What the path leaves open the object says.
+// reference writes the object that the request addresses. The body says what the path leaves open.
 func (w *writer) reference(e *Event) {
 	i := e.Info
 	if !i.IsResource {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Measure is a set of aspects in which cases are counted as agreeing, over the cases that it is about.
+// A Measure is a set of aspects in which cases are counted as agreeing, over the cases that it covers.
 type Measure string
 
 // The measures, from the one that matters most.

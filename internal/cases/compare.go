@@ -133,7 +133,7 @@ func fieldSet(a *Answer) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// isItem reports whether a cause is one that the message does not repeat, about an item of what another one is about.
+// isItem reports whether a cause is one that the message does not repeat, for an item of the field that another one names.
 func (a *Answer) isItem(c Cause) bool {
 	if strings.Contains(a.Message, c.Field+": "+c.Message) {
 		return false

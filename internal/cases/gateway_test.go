@@ -3,6 +3,7 @@ package cases_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -207,13 +209,35 @@ func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 func buildGateway(t *testing.T) string {
 	t.Helper()
 	statSources(t)
-	binary := filepath.Join(t.TempDir(), "gateway")
-	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", binary, "./cmd/gateway")
-	build.Dir = rootDir(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the gateway: %v\n%s", err, out)
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "gateway-cases-"); built.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "gateway"), "./cmd/gateway")
+		build.Dir = rootDir(t)
+		if out, err := build.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("building the gateway: %v\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return binary
+	return filepath.Join(built.dir, "gateway")
+}
+
+// built is the gateway's program, which the first test that needs it builds, and the folder that TestMain removes.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir) // it is in the system's folder for temporary files
+	}
+	os.Exit(code)
 }
 
 // statSources looks at every file that the gateway is built from. The go command repeats the result of a test whose

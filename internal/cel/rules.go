@@ -18,7 +18,7 @@ import (
 )
 
 // A Rule is one compiled rule of x-kubernetes-validations. It is evaluated with
-// [Self] bound to the value that the schema is about and, on an update,
+// [Self] bound to the value that the schema describes and, on an update,
 // [OldSelf] to the value that it replaces, both with the Type of the [Rules]:
 //
 //	vars.Set(cel.Self, node, rules.Type)

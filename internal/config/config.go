@@ -180,7 +180,7 @@ type UpstreamSpec struct {
 	QueueTimeoutSeconds Seconds `json:"queueTimeoutSeconds"`
 	// MaxConnections is the largest number of connections to the backend.
 	MaxConnections int32 `json:"maxConnections"`
-	// Balance is about backends with several servers, and with servers that fail.
+	// Balance configures backends with several servers, and with servers that fail.
 	Balance `json:",inline"`
 }
 

@@ -9,7 +9,7 @@ type Events string
 const (
 	// NoEvents records none.
 	NoEvents Events = "None"
-	// RecordEvents records refusals and failures of policies beside the objects that they are about.
+	// RecordEvents records refusals and failures of policies beside the objects that they concern.
 	RecordEvents Events = "Record"
 )
 

@@ -165,7 +165,7 @@ type server struct {
 }
 
 // ports are the ports that pages name.
-var ports = []string{"8001", "8080", "8081", "9000", "9090"}
+var ports = []string{"8001", "8080", "8081", "8082", "8083", "9000", "9090"}
 
 // begin makes the directories, and finds free ports.
 func (r *reader) begin() error {
@@ -193,6 +193,9 @@ func (r *reader) begin() error {
 	}
 	r.here, r.page = strings.NewReplacer(here...), strings.NewReplacer(page...)
 	script := fmt.Sprintf(`#!/bin/sh
+case "$*" in
+serve*--listen*) exec %[1]s "$@" ;;
+esac
 case "$1" in
 serve) exec %[1]s "$@" --listen 127.0.0.1:%[2]s --admin 127.0.0.1:%[3]s ;;
 backend) exec %[1]s "$@" --listen 127.0.0.1:%[4]s ;;

@@ -76,7 +76,7 @@ type scanner struct {
 	code  ErrorCode
 	msg   string
 	at    int
-	where uint32 // the entry that the error is about
+	where uint32 // the entry in error
 }
 
 // broken is the offset behind what cannot be read.

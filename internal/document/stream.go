@@ -298,7 +298,7 @@ func (s *Stream) take(raw []byte) (*Document, error) {
 	return d, nil
 }
 
-// shifted moves the offset of an error by what came before the part of the text that it is about.
+// shifted moves the offset of an error by what came before the part of the text that it points into.
 func shifted(err error, by int) error {
 	if failure, is := errors.AsType[*Error](err); is {
 		failure.Offset += by

@@ -41,7 +41,7 @@ const (
 // wrap marks the next of a last child that leads back to the first one.
 const wrap uint32 = 1 << 31
 
-// source is the buffer that the entry's offsets are about.
+// source is the buffer that the entry's offsets point into.
 func (d *Document) source(e *entry) []byte {
 	if e.meta&flagSide != 0 {
 		return d.side

@@ -61,7 +61,7 @@ func (w *walk) check(s *schema, v document.Node, m markers) bool {
 	for e := s.enum; e != nil; e = e.and {
 		switch {
 		case e.has(w, v):
-			w.score += 8 // it is likely to tell alternatives apart
+			w.score += 8 // its value is likely to differ between alternatives
 		case w.probing > 0:
 			return false
 		default:

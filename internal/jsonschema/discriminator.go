@@ -62,7 +62,7 @@ func (f *filler) discriminator(m document.Node) {
 	}
 }
 
-// choice makes the choice between alternatives; nil if one of them cannot be told by the member.
+// choice makes the choice between alternatives; nil if the member does not identify each of them.
 func (f *filler) choice(discriminator, list document.Node, isOne bool) *choice {
 	named, _ := discriminator.Get("propertyName")
 	property := named.Str()

@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// The white space of ECMA-262, as the inside of a class: RE2's \s is that of ASCII.
+// The white space of ECMA-262, as the inside of a class: RE2's \s has only ASCII.
 const (
 	ecmaSpace   = `\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 	ecmaNoSpace = `\x00-\x08\x0e-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`

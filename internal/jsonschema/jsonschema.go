@@ -7,7 +7,7 @@
 //
 // # Dialects
 //
-// All dialects have the keywords of JSON Schema 2020-12. Those of OpenAPI add `nullable`,
+// All dialects have the keywords of JSON Schema 2020-12. The dialects of OpenAPI add `nullable`,
 // `discriminator`, `readOnly` and `writeOnly`, and read exclusiveMinimum and exclusiveMaximum as
 // booleans too. In OpenAPI 3.0 nothing counts beside `$ref`.
 //
@@ -96,7 +96,7 @@ const (
 
 // Finding is something about a schema that its author should know.
 type Finding struct {
-	// At is the value of the document that it is about.
+	// At is the value of the document that it concerns.
 	At document.Node
 	// Message is a sentence without a final full stop.
 	Message string

@@ -119,7 +119,7 @@ func (f *filler) textKeyword(name string, m document.Node) {
 }
 
 // moreFormats are the formats of strings that JSON Schema does not define and Kubernetes checks. Its
-// durations are not among them: they are '1h30m', those of JSON Schema 'PT1H30M'.
+// durations are not among them: they are '1h30m', and in JSON Schema 'PT1H30M'.
 var moreFormats = []string{
 	"mac", "cidr", "password", "uuid3", "uuid4", "uuid5", "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "bsonobjectid", "datetime",
 }

@@ -65,7 +65,7 @@ var suites = map[string]suite{
 	},
 }
 
-// The verdicts are those of JSON Schema's own test suite.
+// The verdicts are from JSON Schema's own test suite.
 func TestSuites(t *testing.T) {
 	for name, s := range suites {
 		t.Run(name, func(t *testing.T) {

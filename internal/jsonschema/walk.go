@@ -17,7 +17,7 @@ type hashed struct {
 	node  document.Node
 }
 
-// markers is the begin of a set of members or items among the marks of a walk; none if nobody asks.
+// markers is the begin of a set of members or items among the marks of a walk; none if no caller needs them.
 type markers int
 
 const none markers = -1

@@ -345,8 +345,8 @@ func edited(object json.RawMessage, edit func(map[string]any)) json.RawMessage {
 	return out
 }
 
-// alone returns a policy with its bindings, which deny whatever their actions are. A policy without bindings is bound to
-// everything. Both is as Kyverno plays it. The policy has no kind if there is none.
+// alone returns a policy with its bindings, as Kyverno plays it: the bindings deny whatever their actions are, and a policy
+// without bindings is bound to everything. The policy has no kind if there is none.
 func alone(all []json.RawMessage, name string) (played []json.RawMessage, of named, skip string) {
 	bound := false
 	for _, p := range all {
@@ -365,6 +365,13 @@ func alone(all []json.RawMessage, name string) (played []json.RawMessage, of nam
 			played = append(played, p)
 		case !isBinding && (n.Metadata.Name == name || n.Metadata.Namespace+"/"+n.Metadata.Name == name):
 			of = n
+			if n.Kind == "MutatingAdmissionPolicy" {
+				p = edited(p, func(fields map[string]any) {
+					if spec, is := fields["spec"].(map[string]any); is && spec["reinvocationPolicy"] == nil {
+						spec["reinvocationPolicy"] = "Never"
+					}
+				})
+			}
 			played = append(played, p)
 		}
 	}

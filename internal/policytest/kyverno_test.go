@@ -50,7 +50,6 @@ spec: {policyName: params, validationActions: [Deny], paramRef: {name: most, nam
 kind: MutatingAdmissionPolicy
 metadata: {name: labels}
 spec:
-  reinvocationPolicy: Never
   matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}]}
   mutations:
   - patchType: ApplyConfiguration
@@ -204,8 +203,8 @@ results: [{policy: replicas, kind: ConfigMap, resources: [map], result: skip}]
 `, `replicas/ConfigMap map skipped the gateway does not have Kyverno's 'exceptions'`},
 		{"no results", "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: empty}\npolicies: [replicas.yaml]\n", "empty/results skipped the test has no 'results'"},
 		{"a result that is none", "name: t\npolicies: [replicas.yaml]\nresources: [objects]\nresults: [{policy: replicas, kind: Deployment, resources: [few], result: passed}]\n",
-			"kyverno-test.yaml:1: results[0]: result: must be 'pass', 'fail', 'skip', 'warn' or 'error', not 'passed'"},
-		{"a file that is missing", "name: t\npolicies: [none.yaml]\nresources: [objects]\nresults: []\n", "kyverno-test.yaml:1: policies[0]: open none.yaml: no such file or directory"},
+			"kyverno-test.yaml:1:1: results[0]: result: must be 'pass', 'fail', 'skip', 'warn' or 'error', not 'passed'"},
+		{"a file that is missing", "name: t\npolicies: [none.yaml]\nresources: [objects]\nresults: []\n", "kyverno-test.yaml:1:1: policies[0]: open none.yaml: no such file or directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := maps.Clone(kyvernoFiles)

@@ -1,6 +1,6 @@
 // Package ratelimit decides how often clients may ask, and how many requests are served at the same time.
 //
-// A [Rule] says which requests count, what they are counted by, at which cost, and how many may come in a period. The
+// A [Rule] says which requests count, by which key, at which cost, and how many may come in a period. The
 // [Rules] of a policy set make [Charges] of a request, which a [Limiter] decides about together: the request passes if
 // every rule lets it, and one that is refused takes nothing from any of them (ERR-3).
 //

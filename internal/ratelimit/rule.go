@@ -45,7 +45,7 @@ const (
 type Rule struct {
 	// Name is the policy's; it is in messages and headers.
 	Name string
-	// Scope says by which routes requests come that the rule is about.
+	// Scope says for which routes the rule counts requests.
 	Scope resource.Scope
 	// Verbs, APIGroups, Resources and Namespaces choose requests; an empty list or "*" chooses all. A resource is
 	// "orders", or "orders/status" for a subresource.

@@ -2,7 +2,7 @@ package resource
 
 import "slices"
 
-// changeable are the subresources of Kubernetes' own kinds that updates and patches are about, beside their status.
+// changeable are the subresources of Kubernetes' own kinds that can be updated and patched, beside their status.
 var changeable = map[[2]string][]string{
 	{"", "namespaces"}:             {"finalize"},
 	{"", "pods"}:                   {"ephemeralcontainers", "resize"},
@@ -13,7 +13,7 @@ var changeable = map[[2]string][]string{
 	{"certificates.k8s.io", "certificatesigningrequests"}: {"approval"},
 }
 
-// onlyCreated are the subresources that no update is about.
+// onlyCreated are the subresources that cannot be updated.
 var onlyCreated = []string{"attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "token"}
 
 // Changeable returns the subresources of a resource that updates and patches may be about, and "" for the resource itself. Some may

@@ -14,7 +14,7 @@ import (
 // are the API's own: they pass, unless some server could read them as a described path.
 type Plain struct {
 	registry *Registry
-	// reached are the resources at Kubernetes' paths that match blocks are about, and that no file defines.
+	// reached are the resources at Kubernetes' paths that match blocks name, and that no file defines.
 	reached   reached
 	spellings spellings
 }
@@ -28,7 +28,7 @@ type View struct {
 }
 
 // NewPlain describes what a route shows of an ordinary API, by the resources of a registry whose scope covers the
-// route, and by resources that match blocks are about at the paths that they have on an API server. It takes
+// route, and by resources that match blocks name at the paths that they have on an API server. It takes
 // every resource that any route leads to, for a path of one may be spelled as another's.
 func NewPlain(r *Registry, reach Reach, v View) *Plain {
 	led := reach.within(v.LeadsTo)

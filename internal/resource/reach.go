@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Reach says which resources at Kubernetes' paths the match blocks of files are about, without a
+// A Reach says which resources at Kubernetes' paths the match blocks of files name, without a
 // file that describes them. These blocks are taken from an ordinary API that serves such a path.
 type Reach struct {
 	// Resources are meant in any version. A Resource "*" means all resources of the group.

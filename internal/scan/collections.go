@@ -22,7 +22,7 @@ import (
 )
 
 // collections returns the collections of the backend that are read: of the resources that are named, or of all that
-// policies and schemas are about.
+// policies match or schemas describe.
 func (s *scan) collections(ctx context.Context) (all []source, err error) {
 	if s.options.Backend == nil {
 		return nil, usage("name what is judged: --files, --backend, --kubeconfig, --config, --audit-log or --har")

@@ -38,7 +38,7 @@ type Options struct {
 	Files, AuditLogs, HARs []string
 	Backend                state.Backend
 	Input                  io.Reader
-	// Resources are the resources to read, PLURAL or PLURAL.GROUP; empty for all that policies are about. Objects
+	// Resources are the resources to read, PLURAL or PLURAL.GROUP; empty for all that policies match. Objects
 	// without a kind are of the one that is named.
 	Resources []string
 	// Namespace is the only namespace that is read, and the one of objects that have none themselves; empty for all.

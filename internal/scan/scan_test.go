@@ -90,7 +90,7 @@ func (s *stopping) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestResume: a scan that was interrupted resumes, and its final report is that of one scan.
+// TestResume: a scan that was interrupted resumes, and its final report equals the report of one scan.
 func TestResume(t *testing.T) {
 	text := deployments(4000)
 	o := offline(t, replicas)
@@ -247,7 +247,7 @@ func before(t testing.TB, text, url string, dialect config.Dialect) Options {
 	return Options{New: side, Upstream: name, Backend: side.Gateway.Backend(name, ""), As: Create, User: identity.User{Name: "gateway-scan"}, List: 1000}
 }
 
-// TestAPIServer: the resources that policies are about are read page by page, each object once, also if lists expire.
+// TestAPIServer: the resources that policies match are read page by page, each object once, also if lists expire.
 func TestAPIServer(t *testing.T) {
 	expired := "the list of deployments.apps expired while it was read: it is of more than one moment"
 	down := "the resources of down.example.com/v1 are not all known: GET /apis/down.example.com/v1 was answered 503"

@@ -8,7 +8,7 @@ import (
 
 // A Tally counts the results of objects.
 type Tally struct {
-	// Objects were read; Assessed are the ones that a policy or a schema is about.
+	// Objects were read; Assessed are the ones that a policy matches or a schema describes.
 	Objects  int64 `json:"objects"`
 	Assessed int64 `json:"judged"`
 	// Denied objects would be refused, Unjudged ones could not be judged; of Warned and Audited ones policies would

@@ -16,7 +16,7 @@ type lingering struct {
 	conns atomic.Int64 // that linger now
 
 	mu     sync.Mutex
-	second time.Time // the start of the second that taken is about
+	second time.Time // the start of the second that taken counts
 	taken  int       // bytes that were dropped in it
 }
 

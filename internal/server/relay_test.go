@@ -112,7 +112,7 @@ func (f *relay) serve(r *Request, m *message.Response) error {
 	return nil
 }
 
-// startServer serves on a free port until the test ends; by TLS if the test is about that.
+// startServer serves on a free port until the test ends; by TLS if the test asks for it.
 func startServer(t testing.TB, o Options, handle Handler) (*Server, string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -42,7 +42,7 @@ func NamesObject(i *resource.Info, r *resource.Resource) bool {
 	return i.Verb == resource.VerbUpdate && i.Subresource == "" && (r == nil || r.Writes.CreateOnUpdate)
 }
 
-// IsConcerned reports whether any policy may concern the write of an object: as what it is, or as the
+// IsConcerned reports whether any policy may concern the write of an object: as itself, or as the
 // creation that it may turn out to be.
 func IsConcerned(policies *admission.Scoped, i *resource.Info) bool {
 	operation := i.Verb.Operation()

@@ -209,7 +209,7 @@ func (d *decodedStream) open() (err error) {
 	return nil
 }
 
-// unreadableAnswer is the error of an answer that cannot be decoded; errors of its connection stay what they are.
+// unreadableAnswer is the error of an answer that cannot be decoded; errors of its connection are unchanged.
 func unreadableAnswer(err error) error {
 	var answered *status.Error
 	var failed *upstream.Error

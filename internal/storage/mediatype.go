@@ -28,7 +28,7 @@ type MediaTypes struct {
 	Answers string
 	// CBOR is set if objects and configurations to apply may be CBOR too. Messages do not show it, for most servers refuse it.
 	CBOR bool
-	// Unread is set if bodies that nothing is about pass as they came, whatever they are.
+	// Unread is set if bodies that no policy or schema judges pass as they came.
 	Unread bool
 	// Errors are the types in which an error of the backend passes as it is; Anything is all of them.
 	Errors string

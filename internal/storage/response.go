@@ -91,7 +91,7 @@ func (r *Response) ForgetBody(length bool) {
 	}
 }
 
-// Answer makes an object the answer to the client. The answer stays what it is if the object has failed.
+// Answer makes an object the answer to the client. The answer is unchanged if the object has failed.
 func (r *Response) Answer(code int, etag []byte, object *document.Document) error {
 	if err := object.Err(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (r *Response) Answer(code int, etag []byte, object *document.Document) erro
 	return nil
 }
 
-// AnswerEdited gives the backend's answer an object for a body. The answer stays what it is if the object has failed.
+// AnswerEdited gives the backend's answer an object for a body. The answer is unchanged if the object has failed.
 func (r *Response) AnswerEdited(object *document.Document) error {
 	if err := object.Err(); err != nil {
 		return err

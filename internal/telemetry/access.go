@@ -69,7 +69,7 @@ func (l *AccessLog) wants(o *Outcome) bool {
 
 // An AccessField is a field of the lines. It has one of text, number and duration.
 type AccessField struct {
-	// OpenTelemetry and ECS are its names, and Meaning says what it is.
+	// OpenTelemetry and ECS are its names, and Meaning describes it.
 	OpenTelemetry, ECS, Meaning string
 
 	text     func(*Record) string

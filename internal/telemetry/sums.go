@@ -20,7 +20,7 @@ type sum struct {
 	timer  *time.Timer
 }
 
-// NewSums returns sums that are told by tell, which must not wait.
+// NewSums returns sums that are reported by tell, which must not wait.
 func NewSums(tell func(kind string, sum int, why any)) *Sums {
 	return &Sums{tell: tell, kinds: map[string]*sum{}}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestSums: all that was added is told, the first at once and the rest in sum.
+// TestSums: all that was added is reported, the first at once and the rest in sum.
 func TestSums(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -2,6 +2,7 @@ package finding
 
 import (
 	"io"
+	"net/url"
 	"path/filepath"
 	"slices"
 )
@@ -83,7 +84,7 @@ func sarifOf(f Finding, id string) sarifResult {
 		r.Message.Text = f.Field + ": " + f.Message
 	}
 	var at sarifPlace
-	at.ArtifactLocation.URI = filepath.ToSlash(f.File)
+	at.ArtifactLocation.URI = (&url.URL{Path: filepath.ToSlash(f.File)}).String()
 	if f.Line > 0 {
 		at.Region = &sarifRegion{f.Line, f.Column}
 	}

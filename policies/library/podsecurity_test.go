@@ -23,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
@@ -76,7 +77,7 @@ func TestPodSecurityStandards(t *testing.T) {
 		compare(name, pod)
 	}
 	r := rand.New(rand.NewSource(1))
-	for i := range 5000 {
+	for i := range testutil.Amount(5000, 1000) {
 		compare(fmt.Sprint("pod ", i), randomPod(r))
 	}
 	for _, kind := range []string{"baseline true", "baseline false", "restricted true", "restricted false"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// api is a backend that keeps what it is sent.
+// api is a backend that records its requests.
 type api struct {
 	mu       sync.Mutex
 	requests []string

@@ -6,7 +6,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 )
 
-// TestIsSecret: what a value was computed from decides, and not what it is.
+// TestIsSecret: the source of a value decides, not the value.
 func TestIsSecret(t *testing.T) {
 	for _, test := range []struct {
 		name   string

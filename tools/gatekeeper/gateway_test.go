@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,10 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/tools/gatekeeper/testutil"
 )
 
 var binary string // the gateway
@@ -34,7 +33,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary = filepath.Join(dir, "gateway")
-	if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-tags", "grpcnotrace", "-o", binary, "./cmd/gateway").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", binary, "./cmd/gateway").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1
 	}
@@ -112,7 +111,7 @@ func start(t *testing.T, files map[string]string) *gateway {
 	g := &gateway{server: &apiServer{stored: map[string][]byte{}}}
 	backend := httptest.NewServer(g.server)
 	t.Cleanup(backend.Close)
-	listen, admin := freeAddress(t), freeAddress(t)
+	listen, admin := testutil.FreeAddress(t), testutil.FreeAddress(t)
 	log := &bytes.Buffer{}
 	command := exec.Command(binary, "serve", "--config", config, "--listen", listen, "--admin", admin,
 		"--upstream", backend.URL, "--dialect", "Kubernetes", "--policies", policies)
@@ -151,22 +150,6 @@ func start(t *testing.T, files map[string]string) *gateway {
 		}
 	}
 }
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 12000+nextPort.Add(1)%10000)); err == nil {
-			_ = l.Close() // nothing was accepted
-			return l.Addr().String()
-		}
-	}
-}
-
-// nextPort counts from a random one on. All are below the range from which the system takes the ports of clients and of
-// listeners on port 0, so that no connection takes the port before the test listens on it.
-var nextPort atomic.Uint32
-
-func init() { nextPort.Store(rand.Uint32()) }
 
 // A request creates an object, or updates it if old is set.
 type request struct {

@@ -129,7 +129,7 @@ func normal(t *testing.T, raw []byte) (value any) {
 	return value
 }
 
-// TestMutation: mutators make the same of the same objects, or fail for the same. Sets of mutators are about kinds of their
+// TestMutation: mutators make the same of the same objects, or fail for the same. Sets of mutators match kinds of their
 // own, so that one gateway has them all.
 func TestMutation(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
@@ -145,7 +145,7 @@ func TestMutation(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			// Of AssignMetadata there is one at most for each set, which is about all objects; conflicts are refused by the gateway.
+			// Of AssignMetadata there is one at most for each set, which matches all objects; conflicts are refused by the gateway.
 			if err := system.Upsert(m); err != nil {
 				if err := system.Remove(m.ID()); err != nil {
 					t.Fatal(err)

@@ -48,7 +48,7 @@ most = input.parameters.most`,
 violation[{"msg": msg}] { level == "high"; msg := "high" }
 level = "high" { input.review.object.spec.replicas > input.parameters.most }
 level = "low" { input.review.object.spec.replicas > 0 }`,
-		// Sets of the object alone are the same for all constraints, and those of parameters are not.
+		// Sets of the object alone are the same for all constraints, and sets of parameters are not.
 		`package tried
 violation[{"msg": msg}] {
 	name := names[_]

@@ -16,7 +16,7 @@ type alert struct {
 }
 
 // alerts are in the order of docs/runbooks.md. Their expressions keep the label job, so that each names the deployment of
-// the gateway that it is about, whatever its name is. increase() does not see the event by which a series appears: the
+// the gateway that it concerns, whatever its name is. increase() does not see the event by which a series appears: the
 // gateway makes the counters of rare events at its start.
 var alerts = []alert{{
 	name: "GatewayAbsent", severity: "critical", during: "5m",

@@ -17,7 +17,7 @@ import (
 // left are folders of the repository that no build needs.
 var left = []string{".git", "bin", "e2e", "tools", "docs"}
 
-// The gateway is built twice, in folders with other names, and is the same. Its bill says what it is made of.
+// The gateway is built twice, in folders with other names, and is the same. Its bill lists its parts.
 func TestBuildIsReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two builds")

@@ -177,7 +177,7 @@ func (d *deriver) comparison(op string, left, right celast.Expr) (atom, bool) {
 	return plain(a, "be "+words, "is "+words), true
 }
 
-// rank says which of two operands a demand is about.
+// rank says which of two operands a demand names.
 func (o operand) rank() int {
 	switch {
 	case o.kind == operandPlace && o.place.ofObject():

@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
-// fieldOf derives the path of the field that an expression is about: the common beginning of all
-// paths that it reads from self or object, and of the paths that its variables are about. Paths
+// fieldOf derives the path of the field that an expression judges: the common beginning of all
+// paths that it reads from self or object, and of the paths that its variables read. Paths
 // that are only asked for by has() count if there are no others, and paths that the body of a loop
 // reads besides its items if there are none of these either.
 func fieldOf(ast *celast.AST, variables *knowledge) []step {
@@ -83,7 +83,7 @@ func (c *fieldCollector) collect(e celast.Expr) {
 	}
 }
 
-// path is the path that the expression reads, if it is one, or what a variable of the policy is about.
+// path is the path that the expression reads, if it is one, or the path that a variable of the policy reads.
 func (c *fieldCollector) path(e celast.Expr) ([]step, bool) {
 	if i, ok := c.composited(e); ok && c.level == 0 {
 		return c.variables.all[i].field, true

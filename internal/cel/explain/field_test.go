@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// TestField: the field that a condition is about (VAL-2).
+// TestField: the field that a condition judges (VAL-2).
 func TestField(t *testing.T) {
 	for expression, want := range map[string]string{
 		`object.spec.replicas <= 10`:                                                  "spec.replicas",
@@ -52,7 +52,7 @@ func TestField(t *testing.T) {
 	}
 }
 
-// TestFieldOfRule: the field that a rule of a schema is about.
+// TestFieldOfRule: the field that a rule of a schema judges.
 func TestFieldOfRule(t *testing.T) {
 	_, x := compileRule(t, `{"type":"object","properties":{"list":{"type":"array","items":{"type":"integer"}}}}`, `self.list.all(i, i > 1)`, false)
 	if got := x.Field(); got != "list" {

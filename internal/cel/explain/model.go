@@ -11,14 +11,14 @@ import (
 // An Explanation holds what is known of an expression besides how it is run.
 type Explanation struct {
 	program *cel.Program
-	field   []step  // of the field that the expression is about; see Field
+	field   []step  // of the field that the expression judges; see Field
 	operand operand // the expression of a variable
 
 	// what must hold for a condition to be true, and what must for it to be false
 	whenTrue, whenFalse *clause
 }
 
-// A clause is a condition taken apart: what must hold, and of what it is made. It is made when the
+// A clause is a condition taken apart: what must hold, and its parts. It is made when the
 // condition is compiled, so that a request whose object fails it evaluates only what is needed to
 // find the part that failed.
 type clause struct {
@@ -181,7 +181,7 @@ func (o operand) around() operand {
 	return operand{about: o.about, located: o.located}
 }
 
-// about is an operand with what the clause is about.
+// about is an operand with the subject of the clause.
 func (c *clause) about() operand {
 	switch c.kind {
 	case clauseAtom:

@@ -7,7 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
-// operand looks through conversions, which change the type of a value and not what it is.
+// operand looks through conversions, which change the type of a value and nothing else.
 func (r *reader) operand(e celast.Expr) operand {
 	e = r.unconverted(e)
 	if i, ok := r.composited(e); ok {
@@ -42,7 +42,7 @@ func (r *reader) operand(e celast.Expr) operand {
 	return r.other(e)
 }
 
-// other is an operand about which nothing is known but what it is made of.
+// other is an operand of which only the parts are known.
 func (r *reader) other(e celast.Expr) operand {
 	o := operand{text: r.text(e)}
 	o.about, o.located = r.about(e)

@@ -54,7 +54,7 @@ func (d *deriver) kept(l loop, over operand) (a atom, ok bool) {
 	return plain(subject, "contain everything that it contained before", "contains everything that it contained before"), true
 }
 
-// quantified is a demand on the object for some or for all items of what it is compared with:
+// quantified is a demand on the object for some or for all items of the other operand:
 // ['a', 'b'].exists(p, object.spec.x.startsWith(p)).
 func (d *deriver) quantified(l loop, over operand, some, want bool) (a atom, ok bool) {
 	if l.kind != loopExists && l.kind != loopAll {

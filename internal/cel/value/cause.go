@@ -18,7 +18,7 @@ const (
 	// Skipped: a state that the expression reads is not known, and the policy is to
 	// be left out then, as if it did not match.
 	Skipped
-	// Misfit: the expression has a value that cannot be used as what it is for, such
+	// Misfit: the expression has a value that cannot be used for its purpose, such
 	// as a patch. Detail is the whole sentence.
 	Misfit
 	// Refused: the memory for what the expression makes, or leave to do much work, was

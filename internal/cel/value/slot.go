@@ -7,7 +7,7 @@ type Slot uint8
 
 // The variables whose values are nodes of documents.
 const (
-	Self            Slot = iota // the value a schema's rule is about
+	Self            Slot = iota // the value that a schema's rule judges
 	OldSelf                     // its value before the update; invalid if there is none
 	Object                      // the object of the request; invalid: null
 	OldObject                   // the stored object; invalid: null

@@ -179,7 +179,7 @@ func asksOtherForm(accept []byte) bool {
 	return false
 }
 
-// readCollection lists what the request is about.
+// readCollection lists the objects that the request selects.
 func (s *Store) readCollection(w *storage.Write) (*document.Document, error) {
 	e := w.Exchanges
 	query, _ := splitQuery(w.Info.Query)

@@ -1,6 +1,6 @@
 // Package kubernetes is the storage of an API server, or of something that behaves like one. The
 // server keeps versions, status and metadata itself, so that little is prepared here. Only the
-// server knows the result of a write: it is asked by dry runs, and what it is sent then is pinned
+// server knows the result of a write: dry runs ask it, and the writes after them are pinned
 // to the version that it answered with.
 package kubernetes
 

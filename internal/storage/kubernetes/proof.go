@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// An ordinary API ignores `dryRun=All` and carries out what it is only asked about. A backend therefore proves
+// An ordinary API ignores `dryRun=All` and carries out the request. A backend therefore proves
 // that it is an API server before the gateway sends the first dry run to it: it answers GET /version with the
 // version of a Kubernetes API server, or, to credentials that may not read it, with a Status.
 //

@@ -34,7 +34,7 @@ func (s *Store) StatusPath() resource.FieldPath { return s.Status }
 
 // IsOpaque implements storage.Strategy.
 func (s *Store) IsOpaque(i *resource.Info) bool {
-	if i.Verb.Operation() == admission.Delete { // with options, which no schema is about
+	if i.Verb.Operation() == admission.Delete { // with options, which no schema describes
 		return s.Resource == nil && !s.Policies.Concerns(i, admission.Delete)
 	}
 	return s.Resource == nil && s.Status == nil && !s.ChecksNames && !storage.IsConcerned(s.Policies, i)

@@ -39,7 +39,7 @@ func (s *Store) mayCreate(w *storage.Write) bool {
 	return s.createsByUpdate(&w.Info) && storage.TextIn(storage.Metadata(w.Object), "uid") == ""
 }
 
-// createsByUpdate reports whether it matters to policies if a PUT creates the object: they are about creations, or some that are
+// createsByUpdate reports whether it matters to policies if a PUT creates the object: they match creations, or some that are
 // about updates are not.
 func (s *Store) createsByUpdate(i *resource.Info) bool {
 	return storage.NamesObject(i, s.Resource) && (s.Policies.Concerns(i, admission.Create) || s.Policies.Concerns(i, admission.Update))

@@ -1,11 +1,13 @@
 package plain
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -55,9 +57,18 @@ type finding struct {
 	known  atomic.Uint32 // a Finding
 	probes atomic.Uint32 // that ended without one
 	told   atomic.Uint32 // the Finding that was logged last
+	found  atomic.Int64  // when it was known, in seconds since 1970
 }
 
 func (f *finding) get() Finding { return Finding(f.known.Load()) }
+
+func (f *finding) set(found Finding) {
+	f.found.Store(time.Now().Unix())
+	f.known.Store(uint32(found))
+}
+
+// at returns when the finding was made.
+func (f *finding) at() time.Time { return time.Unix(f.found.Load(), 0).UTC() }
 
 // forget lets the finding be found again. A probe on its way notes what it finds all the same.
 func (f *finding) forget() {
@@ -75,23 +86,28 @@ func (c *Comparison) of(method string) *finding {
 	return &c.put
 }
 
-// Known returns the worst of what was found out.
-func (c *Comparison) Known() Finding {
-	if c.isVarying() {
-		return Varying
+// worst returns the worst of what was found out.
+func (c *Comparison) worst() *finding {
+	switch {
+	case c.isVarying():
+		return &c.reads
+	case c.etags.get() > asking:
+		return &c.etags
+	case c.patch.get() > c.put.get():
+		return &c.patch
 	}
-	if f := c.etags.get(); f > asking {
-		return f
-	}
-	return max(c.put.get(), c.patch.get())
+	return &c.put
 }
+
+// Known returns the worst of what was found out.
+func (c *Comparison) Known() Finding { return c.worst().get() }
 
 // noteETags remembers that no write can be pinned to an object that was read: Weak or None.
 func (c *Comparison) noteETags(f Finding) {
 	if c == nil || c.etags.get() >= f {
 		return
 	}
-	c.etags.known.Store(uint32(f))
+	c.etags.set(f)
 	c.tell("", &c.etags, f)
 }
 
@@ -117,7 +133,7 @@ func (c *Comparison) asksVarying() bool {
 
 // noteVarying remembers what was found.
 func (c *Comparison) noteVarying(found Finding) {
-	if c.reads.known.Store(uint32(found)); found == Varying {
+	if c.reads.set(found); found == Varying {
 		c.tell("", &c.reads, found)
 	}
 }
@@ -133,11 +149,11 @@ func (c *Comparison) note(method string, found Finding) {
 	if found == unknown && f.probes.Add(1) >= maxProbes {
 		found = Unclear
 	}
-	f.known.Store(uint32(found))
+	f.set(found)
 	c.tell(method, f, found)
 }
 
-// tell reports a finding once.
+// tell logs a finding once.
 func (c *Comparison) tell(method string, f *finding, found Finding) {
 	if found > asking && Finding(f.told.Swap(uint32(found))) != found && c.found != nil {
 		c.found(method, found)
@@ -183,8 +199,18 @@ func (c *Comparisons) Forget() {
 	}
 }
 
-// A Known has what was found out about a resource.
-type Known struct{ Resource, ETags string }
+// Keep forgets the resources that no file describes any more.
+func (c *Comparisons) Keep(isDescribed func(schema.GroupResource) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.of, func(r schema.GroupResource, _ *Comparison) bool { return !isDescribed(r) })
+}
+
+// A Known has what was found out about a resource, and when.
+type Known struct {
+	Resource, ETags string
+	Since           time.Time
+}
 
 // IsVarying reports whether reads of an object differ without a write between them.
 func (k Known) IsVarying() bool { return k.ETags == Varying.String() }
@@ -195,8 +221,8 @@ func (c *Comparisons) All() []Known {
 	defer c.mu.Unlock()
 	var all []Known
 	for r, one := range c.of {
-		if f := one.Known(); f > asking {
-			all = append(all, Known{r.String(), f.String()})
+		if f := one.worst(); f.get() > asking {
+			all = append(all, Known{r.String(), f.get().String(), f.at()})
 		}
 	}
 	slices.SortFunc(all, func(a, b Known) int { return strings.Compare(a.Resource, b.Resource) })

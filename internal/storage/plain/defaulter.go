@@ -274,7 +274,7 @@ func (d *defaulter) complete(item *document.Document) error {
 	return nil
 }
 
-// eventObject returns the object that an event is about. It is invalid for events about none: bookmarks and
+// eventObject returns the object of a watch event. It is invalid for events without one: bookmarks and
 // errors.
 func eventObject(event document.Node) (object document.Node, isEvent bool) {
 	kind, found := event.Get("type")

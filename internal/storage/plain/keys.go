@@ -69,5 +69,5 @@ var kubernetesMaps = map[string]bool{
 	"selector": true, "stringData": true, "topology": true, "unverifiedUserAnnotations": true, "updatedAnnotations": true,
 	"used": true, "userAnnotations": true, "volumeAttributes": true,
 
-	"fieldsV1": true, // has the keys of what it is about
+	"fieldsV1": true, // has the keys of its resource
 }

@@ -108,7 +108,7 @@ func isForBackend(verb resource.Verb, pair string) bool {
 	return true
 }
 
-// A selection is which objects a request is about. It reads them in place, for the selectors of
+// A selection is the objects that a request selects. It reads them in place, for the selectors of
 // Kubernetes.
 type selection struct {
 	labels    labels.Selector // nil selects all

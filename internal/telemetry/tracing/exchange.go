@@ -112,7 +112,7 @@ func (q *Question) End(e *Exchange) {
 	}
 }
 
-// A Tell says whether servers learn of the trace.
+// A Tell says whether servers get the trace's headers.
 type Tell bool
 
 // The values of Tell. Servers of another organization, as issuers may be, need not learn of it.

@@ -1,0 +1,1 @@
+../../../internal/testutil/ports.go
