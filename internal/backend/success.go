@@ -23,14 +23,6 @@ func successesOf(all []resource.Success) map[operation]*resource.Success {
 	return by
 }
 
-// successOf returns how the document of an operation says that it is answered; nil if none does.
-func (s *Server) successOf(r *http.Request, d *described) *resource.Success {
-	if s.successes == nil {
-		return nil
-	}
-	return s.successes()[operation{r.Method, d.info.Route}]
-}
-
 // A documented answer has a status code that the document declares, in place of one of the server's own.
 type documentedAnswer struct {
 	http.ResponseWriter
@@ -63,17 +55,4 @@ func (a *documentedAnswer) Flush() {
 	if f, can := a.ResponseWriter.(http.Flusher); can {
 		f.Flush()
 	}
-}
-
-// perform answers an operation that is no verb of a resource: as its document says, or with the body that it got.
-func perform(w http.ResponseWriter, of *resource.Success, body []byte) {
-	if of == nil || of.Body == nil && of.Codes[0] != http.StatusNoContent {
-		echo(w, body)
-		return
-	}
-	if of.Media != "" {
-		w.Header().Set("Content-Type", of.Media)
-	}
-	w.WriteHeader(of.Codes[0])
-	_, _ = w.Write(of.Body) // the client may be gone
 }
