@@ -18,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/policies/reuse"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
@@ -47,6 +48,7 @@ type Set struct {
 	unused    []Idle           // of which that is meant
 	needs     []need           // of API servers
 	defined   definitions
+	held      []*source.Folder // whose files are left out
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
 	audit     auditPolicies
@@ -199,6 +201,8 @@ func (s *Set) Object(group, kind, namespace, name string) (*Object, bool) {
 type File struct {
 	// Name is the file's name as the paths led to it.
 	Name string
+	// Owner is who mends the file; "" if that is not known.
+	Owner string
 	// Objects are its objects, in its order.
 	Objects []FileObject
 }

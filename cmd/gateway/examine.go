@@ -19,9 +19,9 @@ func check(paths []string, file string, timed func([]policies.StageTime)) ([]fin
 		return nil, nil, err
 	}
 	if len(paths) == 0 {
-		paths = c.Policies.Paths
+		paths = c.Policies.Names()
 	}
-	files := source.Read(paths, &source.Progress{})
+	files := readFor(paths, c)
 	found := append(examine(files, c, timed), accountless(file, c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
 		found = append(found, finding.Finding{File: file, Field: "limits", Message: shortage, Severity: finding.Warning})

@@ -126,9 +126,10 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	manager, found := policies.NewManager(c.Policies.Paths, policies.Options{
-		LastGood: lastGood,
-		Loaded:   n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
+	common, owned := commonAndOwned(&c.Policies)
+	manager, found := policies.NewManager(common, policies.Options{
+		Owned: owned, Folders: n.policyFolders, Seen: n.metrics.PoliciesSeen, LastGood: lastGood,
+		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: log, Gateway: gateway,
 	})
 	if manager == nil {
@@ -368,11 +369,13 @@ func (n *node) finish(hurried context.Context) error {
 	return errors.Join(err, n.gateway.Shutdown(last))
 }
 
+// policiesReady fails while no request may be served. While some may, it says which folders of policy files have errors.
 func (n *node) policiesReady() error {
-	if n.manager.Load() == nil {
+	m := n.manager.Load()
+	if m == nil {
 		return errors.New("no policies are compiled yet")
 	}
-	return nil
+	return readiness(m.Folders())
 }
 
 func (n *node) dialectsDecided() error {
@@ -435,7 +438,7 @@ func (n *node) policiesRejected(found []finding.Finding) {
 	findings := lines(found)
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: findings})
 	n.metrics.PoliciesRejected()
-	n.own().Fails(theFiles, "the policy files have errors, and the set before stays in force: "+strings.Join(findings, "; "))
+	n.own().Fails(theFiles, "the policy files have errors, and those before stay in force: "+strings.Join(findings, "; "))
 }
 
 // own records what happens to the gateway itself as Events. Before there is a gateway nothing is recorded.

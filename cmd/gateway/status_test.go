@@ -100,8 +100,8 @@ telemetry: {audit: {log: {path: audit.log}}}
 
 policies: generation 1, …, in force since …
 last read at …: Loaded, 3 findings
- DIR/policies/rollout.yaml:13: spec.expires: warning: the exception ended at …, and has no effect
- DIR/policies/unbound.yaml:3: metadata.name: warning: no ValidatingAdmissionPolicyBinding names the policy 'unbound', so that it never runs
+ DIR/policies/rollout.yaml:13:3: spec.expires: warning: the exception ended at …, and has no effect
+ DIR/policies/unbound.yaml:3:12: metadata.name: warning: no ValidatingAdmissionPolicyBinding names the policy 'unbound', so that it never runs
  the configuration: telemetry.audit: warning: no request is recorded: there is no audit Policy (audit.k8s.io/v1) among the policy files
  DIR/policies/limit.yaml RateLimitPolicy per-client
  DIR/policies/rollout.yaml RateLimitPolicy slowly

@@ -26,7 +26,12 @@ func wholeStatus() admin.Status {
 		Version: "v1.2.3", GoVersion: "go1.26", StartTime: at, UptimeSeconds: 3723,
 		Policies: admin.Policies{
 			Generation: 2, Hash: "abcd", LoadTime: at,
-			Files:       []admin.PolicyFile{{Path: "demo/limits.yaml", Objects: []admin.PolicyObject{{APIVersion: "v1", Kind: "RateLimitPolicy", Name: "per-client"}}}},
+			Files: []admin.PolicyFile{{Path: "demo/limits.yaml", Objects: []admin.PolicyObject{{APIVersion: "v1", Kind: "RateLimitPolicy", Name: "per-client"}}}},
+			Folders: []admin.PolicyFolder{
+				{Path: "common/a", Owner: "team-a", Concerns: "all requests", Hash: "ef01", ConfirmationTime: &at},
+				{Path: "b", Owner: "team-b", Concerns: "the route 'b'", Hash: "ef02", ConfirmationTime: &at, LastFailure: &admin.Failure{Time: at, Findings: []string{"b/a.yaml:1: must be <1>"}}},
+				{Path: "c", Owner: "team-c", Concerns: "the group 'c'", LastFailure: &admin.Failure{Time: at, Findings: []string{"c/a.yaml:1: must be <1>"}}},
+			},
 			LastReload:  &admin.Reload{Time: at, Outcome: "Refused", Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 			LastFailure: &admin.Failure{Time: at, Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 		},

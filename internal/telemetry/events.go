@@ -45,6 +45,7 @@ type events struct {
 	unfilled named
 	contract named
 	sinks    named
+	held     named
 }
 
 // PolicyDecided counts the decision of a policy on a request, and the units of cost that its
@@ -187,6 +188,9 @@ type Tally struct {
 	Count      int64
 }
 
+// FolderRefused counts a request that was refused because a folder of policy files could have policies for it, and has errors.
+func (t *Telemetry) FolderRefused(folder, owner string) { t.events.held.add(folder, owner) }
+
 // Totals has the present values of counters. Each list is in the order of its names.
 type Totals struct {
 	Verdicts   []Tally // the decisions of policies
@@ -236,6 +240,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [3]attribute.Key{"upstream", "outcome"}},
 		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [3]attribute.Key{"sink", "reason"}},
 		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [3]attribute.Key{"outcome"}},
+		{&e.held, "gateway_policy_folder_refused_requests", "Requests refused because the policy files that an owner has for them have errors and never came into force, by folder and owner.", [3]attribute.Key{"folder", "owner"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [3]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels
