@@ -26,6 +26,7 @@ import (
 type Set struct {
 	generation  int64
 	hash        string
+	successes   []resource.Success // by documents; nil in service
 	files       []File
 	registry    *resource.Registry
 	reach       resource.Reach // of match blocks
@@ -103,6 +104,9 @@ func (s *Set) Schema(r *resource.Resource) *schema.Schema {
 	}
 	return s.compiled[r.ID].schema
 }
+
+// Successes returns how documents say that operations are answered. Only the sets of [CompileWithPlansFor] know it.
+func (s *Set) Successes() []resource.Success { return s.successes }
 
 // SchemaFor is the schema of the objects that requests of a verb carry, or ask for. OpenAPI documents may have several.
 func (s *Set) SchemaFor(r *resource.Resource, verb resource.Verb) *schema.Schema {

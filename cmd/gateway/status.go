@@ -193,6 +193,9 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			}
 		}
 	}
+	for _, line := range s.Failing() {
+		fmt.Fprintln(&b, line)
+	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
 	if len(p.Folders) > 0 {
 		fmt.Fprint(&w, "\nFOLDER\tOWNER\tCONCERNS\tHASH\tSTATE\n")

@@ -288,6 +288,9 @@ func (p *page) verdicts(s *Status) {
 		}
 	}
 	p.Add("</table>\n")
+	for _, line := range s.Failing() {
+		p.Add(`<p class="bad">{}</p>`+"\n", line)
+	}
 }
 
 func (p *page) terms(s *Status) {

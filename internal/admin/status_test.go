@@ -35,7 +35,7 @@ func wholeStatus() admin.Status {
 			LastReload:  &admin.Reload{Time: at, Outcome: "Refused", Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 			LastFailure: &admin.Failure{Time: at, Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 		},
-		Verdicts: []admin.Tally{{Policy: "sizes", Verdict: "Deny", Count: 7}},
+		Verdicts: []admin.Tally{{Policy: "owners", Verdict: "Error", Count: 2}, {Policy: "sizes", Verdict: "Deny", Count: 7}},
 		Limits:   []admin.Tally{{Policy: "per-client", Verdict: "Refuse", Count: 9}},
 		Rollouts: []admin.Rollout{{Policy: "RegoPolicy/owners", Enforced: "for 10 %", Would: 12, Tried: 4000, Since: at}, {Policy: "RegoPolicy/all", Since: at}},
 		Exceptions: []admin.Exception{
@@ -91,7 +91,7 @@ func TestStatus(t *testing.T) {
 		"Admission Gateway v1.2.3", "Not ready", "up 1h2m3s", "never read yet", "Generation 2, hash abcd", "Refused", "must be <1>", "demo/limits.yaml",
 		"RegoPolicy/owners for 10 % would have refused or changed 12 of 4,000 requests since 2023-11-14T22:13:20Z", "RegoPolicy/all everywhere",
 		"legacy RegoPolicy/owners <imported> 2023-11-14T22:13:20Z (expired) 2", "agreed never 0",
-		"RateLimitPolicy per-client", "sizes Deny 7", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
+		"RateLimitPolicy per-client", "sizes Deny 7", "the policy 'owners' failed for 2 requests", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
 		"a body of 3145728 bytes, 99 deep, with 12345 values; a head of 65536 bytes, a target of 8192 bytes, 100 headers. In all: 4000 connections, 2 heavy requests",
 		"3 requests are in flight, and hold 17 of 4711 bytes",
 		"orders Open 10.0.0.3:9000 (orders.example.com:9000) Unhealthy the answer has the status 500", "more.example.com:80 no such host",

@@ -91,7 +91,7 @@ func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, ""
 // RateLimitWarned counts a request that the named RateLimitPolicy would have refused, were it enforced.
 func (t *Telemetry) RateLimitWarned(policy string) { t.events.warned.add(policy, "") }
 
-// PolicyErred counts a request that was refused because the named policy failed.
+// PolicyErred counts a request for which the named policy failed, and that is refused, or will be once the policy is enforced.
 func (t *Telemetry) PolicyErred(policy string) { t.events.erred.add(policy, "") }
 
 // AdmissionDenied counts a request that the named policy refused. A request that several policies refuse counts for each.
