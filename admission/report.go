@@ -47,7 +47,8 @@ type Verdict string
 const (
 	Allowed Verdict = "Allow"
 	Denied  Verdict = "Deny"
-	// Errored is the verdict of a policy that failed, and for which the request is refused.
+	// Errored is the verdict of a policy that failed, and for which the request is refused, or will be once the policy is
+	// enforced.
 	Errored Verdict = "Error"
 	// Passed is the verdict of a policy that failed, and is ignored then.
 	Passed Verdict = "Ignore"
@@ -113,7 +114,7 @@ func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise V
 	case len(r.trials.excepted) > before.excepted:
 		verdict, binding = NotAsked, ""
 	case len(r.trials.failures) > before.tried:
-		verdict, binding = WouldDeny, r.trials.failures[before.tried].Binding
+		verdict, binding = triedVerdict(r.trials.failures[before.tried:])
 	case len(r.ignored) > before.ignored:
 		verdict = Passed
 	case len(r.audited) > before.audited:
@@ -135,6 +136,14 @@ func refusal(denials []status.Denial) (v Verdict, binding string) {
 		}
 	}
 	return Errored, denials[0].Binding
+}
+
+// triedVerdict returns the verdict of the failures of a policy that is only tried.
+func triedVerdict(failures []TriedFailure) (v Verdict, binding string) {
+	if at := slices.IndexFunc(failures, TriedFailure.refuses); at >= 0 {
+		return WouldDeny, failures[at].Binding
+	}
+	return Errored, failures[0].Binding
 }
 
 // Deny adds a reason for refusing the request.

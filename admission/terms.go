@@ -83,6 +83,8 @@ type TriedFailure struct {
 	Message string `json:"message"`
 	Policy  string `json:"policy"`
 	Binding string `json:"binding,omitempty"`
+	// Failed reports whether the policy failed, so that it decided nothing.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Excepted names a policy that was not asked, and why not, in JSON as it is in the audit event.

@@ -63,7 +63,7 @@ const OnceEnforced = ": this request will be refused once it is enforced"
 // Try warns of the denials of a policy, were it enforced.
 func (r *Report) Try(t Terms, d status.Denial) {
 	r.Warn(d.Warning() + OnceEnforced)
-	r.NoteTrial(t, &TriedFailure{d.Cause.Message, d.Policy, d.Binding})
+	r.NoteTrial(t, &TriedFailure{d.Cause.Message, d.Policy, d.Binding, d.Failed})
 }
 
 // NoteTrial notes that a policy was tried and, unless it is nil, a failure that it would have refused.
@@ -72,7 +72,7 @@ func (r *Report) NoteTrial(t Terms, f *TriedFailure) {
 	if f == nil {
 		return
 	}
-	trial.would = true
+	trial.would = trial.would || !f.Failed
 	if !slices.Contains(r.trials.failures, *f) {
 		r.trials.failures = append(r.trials.failures, *f)
 	}
@@ -93,10 +93,13 @@ func (r *Report) Mark() Mark { return Mark{len(r.denials), len(r.trials.failures
 // Grew reports whether there are more denials than there were.
 func (r *Report) Grew(since Mark) bool { return len(r.denials) > since.denials }
 
+// refuses reports whether the policy would have refused the request, and did not only fail.
+func (f TriedFailure) refuses() bool { return !f.Failed }
+
 // Soften makes warnings of the denials since the mark, whose policy is only tried.
 func (r *Report) Soften(t Terms, since Mark) {
 	trial := r.try(t)
-	trial.would = trial.would || len(r.trials.failures) > since.tried
+	trial.would = trial.would || slices.ContainsFunc(r.trials.failures[since.tried:], TriedFailure.refuses)
 	for _, d := range r.denials[since.denials:] {
 		r.Try(t, d)
 	}

@@ -66,6 +66,9 @@ func TestTrials(t *testing.T) {
 	note := func(message string) []Annotation {
 		return []Annotation{{triedAnnotation, `[{"message":"policy 'p' denied request: ` + message + `","policy":"p"}]`}}
 	}
+	fails := func(message string) []Annotation {
+		return []Annotation{{triedAnnotation, `[{"message":"policy 'p' denied request: ` + message + `","policy":"p","failed":true}]`}}
+	}
 	for _, c := range []struct {
 		name   string
 		policy governed
@@ -78,13 +81,13 @@ func TestTrials(t *testing.T) {
 			outcome{verdict: Allowed, tried: []bool{false}}},
 		{"tried, and about something else", governed{stands: tried, scripted: scripted{do: deny}}, outcome{verdict: Allowed}},
 		{"tried, and fails", governed{about: true, stands: tried, scripted: scripted{do: func(*Attributes, *Report) error { return errors.New("lost") }}},
-			outcome{warnings: []string{"policy 'p': lost" + OnceEnforced}, verdict: WouldDeny, tried: []bool{true}, noted: note("lost")}},
+			outcome{warnings: []string{"policy 'p': lost" + OnceEnforced}, verdict: Errored, tried: []bool{false}, noted: fails("lost")}},
 		{"tried, and may fail", governed{about: true, stands: tried, scripted: scripted{failure: Ignore, do: func(*Attributes, *Report) error { return errors.New("lost") }}},
 			outcome{verdict: Passed, tried: []bool{false}}},
 		{"tried, and panics", governed{about: true, stands: tried, scripted: scripted{do: func(*Attributes, *Report) error { panic("x") }}},
-			outcome{warnings: []string{"policy 'p': the policy failed with an internal error" + OnceEnforced}, verdict: WouldDeny, tried: []bool{true}, noted: note("the policy failed with an internal error")}},
+			outcome{warnings: []string{"policy 'p': the policy failed with an internal error" + OnceEnforced}, verdict: Errored, tried: []bool{false}, noted: fails("the policy failed with an internal error")}},
 		{"tried, and has an answer", governed{about: true, stands: tried, scripted: scripted{do: func(*Attributes, *Report) error { return status.BadRequest("no") }}},
-			outcome{warnings: []string{"policy 'p': no" + OnceEnforced}, verdict: WouldDeny, tried: []bool{true}, noted: note("no")}},
+			outcome{warnings: []string{"policy 'p': no" + OnceEnforced}, verdict: Errored, tried: []bool{false}, noted: fails("no")}},
 		{"excepted", governed{about: true, stands: excepted, scripted: scripted{do: deny}},
 			outcome{verdict: NotAsked, noted: []Annotation{{exceptionAnnotation, `[{"policy":"p","exception":"e","reason":"legacy"}]`}}}},
 		{"excepted, and about something else", governed{stands: excepted, scripted: scripted{do: deny}}, outcome{verdict: Allowed}},
@@ -139,10 +142,10 @@ func TestTriedMutators(t *testing.T) {
 		{"enforced", `{"changed":"yes","defaults":"set"}`, Standing{}, StagePolicies, change, 2, verdicts{Changed, Changed}, nil, nil},
 		{"tried", `{}`, Standing{IsTried: true}, StagePolicies, change, 1, verdicts{WouldMutate}, []string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
 		{"tried defaults", `{}`, Standing{IsTried: true}, StageDefaults, change, 1, verdicts{WouldMutate}, []string{"policy 'p': the object will be changed once it is enforced"}, []bool{true}},
-		{"tried, and fails", `{}`, Standing{IsTried: true}, StageEngines, func(*Attributes, *Report) error { ran++; return errors.New("lost") }, 1, verdicts{WouldDeny},
-			[]string{"policy 'p': lost" + OnceEnforced}, []bool{true}},
-		{"tried, and panics", `{}`, Standing{IsTried: true}, StageEngines, func(*Attributes, *Report) error { ran++; panic("x") }, 1, verdicts{WouldDeny},
-			[]string{"policy 'p': the policy failed with an internal error" + OnceEnforced}, []bool{true}},
+		{"tried, and fails", `{}`, Standing{IsTried: true}, StageEngines, func(*Attributes, *Report) error { ran++; return errors.New("lost") }, 1, verdicts{Errored},
+			[]string{"policy 'p': lost" + OnceEnforced}, []bool{false}},
+		{"tried, and panics", `{}`, Standing{IsTried: true}, StageEngines, func(*Attributes, *Report) error { ran++; panic("x") }, 1, verdicts{Errored},
+			[]string{"policy 'p': the policy failed with an internal error" + OnceEnforced}, []bool{false}},
 		{"excepted", `{}`, Standing{Exception: "e"}, StagePolicies, change, 0, verdicts{NotAsked}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -191,7 +191,7 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, err)
 			continue
 		}
-		for _, path := range c.Policies.Paths {
+		for _, path := range c.Policies.Names() {
 			if _, err := os.Stat(path); err != nil {
 				t.Errorf("%s: %v", f.Name, err)
 			}

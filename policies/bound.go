@@ -79,6 +79,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 			l.reads.expressions(p.from, compiled.policy.Programs())
 			if l.plans.advise(p.from.File) {
 				l.review(p.from, states, kinds, p.review)
+				l.wildcards(p.from, states, kinds, p.review)
 				p.advise(l)
 			}
 		}

@@ -127,7 +127,7 @@ func TestTextsOfDocuments(t *testing.T) {
 			t.Fatal(found)
 		}
 		var kept []string
-		for _, f := range m.source.Files {
+		for _, f := range m.states[0].files.Files {
 			if f.Data != nil {
 				kept = append(kept, filepath.Base(f.Name))
 			}

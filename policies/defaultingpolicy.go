@@ -52,6 +52,7 @@ func (d *defaultingPolicies) compile(l *loader) {
 			return compiler.ReviewDefaulting(p.spec, kinds)
 		})
 		suited(&l.findings, p, compiled, kinds)
+		l.suitedWidely(p, compiled, kinds)
 		if p.spec.Enabled() {
 			l.mutators = append(l.mutators, compiled)
 		}
@@ -74,6 +75,27 @@ func suited(f *findings, p loadedDefaulting, compiled *mutate.Defaulting, kinds 
 			if what, err := unsuited(&setting, typ, s); err != nil {
 				f.At(p.from, severity, path.Child(what).String(), "%s, in objects of '%s' in version '%s'", err, gvr.GroupResource(), gvr.Version)
 			}
+		}
+	}
+}
+
+// suitedWidely finds fields that none of the kinds has which rules with wildcards match.
+func (l *loader) suitedWidely(p loadedDefaulting, compiled *mutate.Defaulting, kinds *knownKinds) {
+	all, severity := l.widely(p.from)
+	for i, setting := range compiled.Settings() {
+		var why error
+		for _, r := range all {
+			typ, _ := kinds.mergeType(r.GroupVersion().WithResource(r.Names.Plural))
+			if typ == nil {
+				why = nil
+				break
+			}
+			if _, why = setting.Path.In(typ); why == nil {
+				break
+			}
+		}
+		if why != nil {
+			l.At(p.from, severity, field.NewPath("spec", "defaults").Index(i).Child("field").String(), "%s, in objects of any resource that the files describe and the rules match", why)
 		}
 	}
 }

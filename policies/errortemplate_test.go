@@ -59,7 +59,8 @@ func TestErrorTemplates(t *testing.T) {
 	t.Run("of a route", func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		testutil.WriteFile(t, "f.yaml", template)
-		for name, want := range map[string]string{"nest": "", "stripe": "the configuration: errorTemplate: 'stripe', which the route 'shop' has, must be the name of an ErrorTemplate of the policy files: 'nest'"} {
+		for name, want := range map[string]string{"nest": "", "stripe": "the configuration: errorTemplate: 'stripe', which the route 'shop' has, must be the name of an ErrorTemplate of the policy files: 'nest'" +
+			"f.yaml:3: metadata.name: warning: no route of the configuration and no resource names the ErrorTemplate 'nest', so that it writes nothing"} {
 			got := ""
 			for _, f := range CheckFor([]string{"f.yaml"}, Gateway{Upstreams: []string{"main"}, Routes: []Route{{Name: "shop", PathPrefix: "/", Upstream: "main", ErrorTemplate: name}}}) {
 				got += f.String()

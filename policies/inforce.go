@@ -19,6 +19,7 @@ import (
 // server decides, which may have resources that no file describes, is a warning.
 type inForce struct {
 	*findings
+	l      *loader
 	names  *describedNames
 	routes []Route
 	// isPlain says that every route leads to an ordinary API.
@@ -32,7 +33,7 @@ type inForce struct {
 }
 
 func newInForce(l *loader) *inForce {
-	j := &inForce{findings: &l.findings, names: newDescribedNames(l.resources), routes: l.gateway.Routes, isMeant: l.isMeant}
+	j := &inForce{findings: &l.findings, l: l, names: newDescribedNames(l.resources), routes: l.gateway.Routes, isMeant: l.isMeant}
 	j.known = l.known
 	for id, o := range l.known {
 		if id.group == "" && id.kind == "Namespace" {
@@ -59,6 +60,10 @@ func (j *inForce) objects(all iter.Seq[*manifest.Object]) {
 			m.all, m.isOpen = append(m.all, one.all...), m.isOpen || one.isOpen
 		}
 		j.selections(o, &m)
+		j.constraint(o)
+		j.audit(o)
+		j.source(j.l, o)
+		j.template(j.l, o)
 		switch group, _ := o.GroupVersion(); {
 		case group == admissionRegistrationGroup && strings.HasSuffix(o.Kind, "Binding"):
 			j.apartFrom(o, "spec.matchResources", j.policies(strings.TrimSuffix(o.Kind, "Binding"), textAt(o, "spec.policyName")))

@@ -107,7 +107,7 @@ func TestOverdueReload(t *testing.T) {
 				t.Fatal(found)
 			}
 			read := m.read
-			m.read = func(p *source.Progress) *source.Source {
+			m.read = func(p *source.Progress) []*source.Source {
 				if c.hangs != "" {
 					p.Reading(c.hangs)
 				}

@@ -323,6 +323,7 @@ func (l *loader) reach() {
 	for _, p := range l.validators {
 		l.matched.rules(p.Rules())
 	}
+	l.hold()
 	l.set.reach = l.matched.result()
 }
 

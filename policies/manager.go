@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,15 +27,21 @@ type Options struct {
 	// Confirmed, if set, is called when the files were read again, by a change or by Reload, and
 	// are those in force: with Rejected before, that what was refused is gone.
 	Confirmed func(set *Set, at time.Time)
+	// Seen, if set, is called when the files were read again and have not changed since, and are in force.
+	Seen func(at time.Time)
 	// Rejected, if set, is called with each change of the files that was refused; the set in force
 	// stays.
 	Rejected func(found []Finding)
+	// Folders, if set, is called after each reading of the files, with how each folder is.
+	Folders func([]Folder)
 	// Overdue, if set, is called for a reading that has taken longer than a minute and goes on.
 	// Loaded, Confirmed or Rejected is called when it ends.
 	Overdue func(Finding)
 	// LastGood keeps the files in force for gateways that start while the files have errors; nil
 	// keeps none.
 	LastGood *lastgood.Store
+	// Owned are folders that have owners. Each is loaded by itself, after the paths without one.
+	Owned []source.Folder
 	// Gateway says what the gateway's configuration has. Files that ask for something else are
 	// refused.
 	Gateway Gateway
@@ -58,41 +63,30 @@ const (
 )
 
 // Manager holds the set in force and replaces it, whole and at once, when the files change. Files that do not compile
-// never replace it, and neither does their absence.
+// never replace it, and neither does their absence. Of folders with owners, each keeps the files that it has in force.
 type Manager struct {
-	paths   []string
+	folders []source.Folder
 	options Options
 	current atomic.Pointer[Set]
-	read    func(*source.Progress) *source.Source // the files
+	read    func(*source.Progress) []*source.Source // the files of each folder
 	last    atomic.Pointer[Reading]
 	counts  *rollout.Counts // of policies that are tried
+	shown   atomic.Pointer[[]Folder]
 
-	before  int64     // the generation of the last set that was in force before
-	refused []Finding // of the files, until Begin
+	before   int64   // the generation of the last set that was in force before
+	replaced *Set    // in force until Begin; nil from then on, and for a Manager that replaces none
+	pending  *choice // what Begin brings into force
 
-	mu     sync.Mutex     // one reading at a time
-	tried  string         // the fingerprint of the files read last
-	dirs   []string       // what they depend on
-	source *source.Source // the files of the set in force
+	mu     sync.Mutex    // one reading at a time
+	tried  string        // the fingerprint of the files read last
+	dirs   []string      // what they depend on
+	states []folderState // of the folders
 }
 
-// NewManager loads the policies in files and directories. Without a Manager, the findings say why there is none.
+// NewManager loads the policies in files and directories, which have no owner, and those of Options.Owned. Without a Manager,
+// the findings say why there is none.
 func NewManager(paths []string, options Options) (*Manager, []Finding) {
-	m := newManager(paths, options, &rollout.Counts{})
-	p, done := m.expect()
-	s := m.read(p)
-	m.tried, m.dirs = s.Fingerprint(), s.Dirs
-	set, found := CompileFor(s, m.options.Gateway)
-	done()
-	if set == nil {
-		return m.restore(s, found)
-	}
-	m.note(ReadNew, found)
-	m.logFindings(found)
-	m.source = s
-	m.swap(set, m.options.Loaded)
-	m.keep()
-	return m, found
+	return newManager(paths, options, &rollout.Counts{}).start()
 }
 
 // newManager returns a Manager without a set.
@@ -111,32 +105,34 @@ func newManager(paths []string, options Options, counts *rollout.Counts) *Manage
 			options.Log.Debug(text, "file", file, "line", line)
 		}
 	}
-	options.Gateway.readsOnce = len(options.Gateway.Bundles) == 0 && options.LastGood == nil
-	options.Gateway.Timed = logged(options.Log, options.Gateway.Timed)
-	m := &Manager{paths: paths, options: options, counts: counts}
-	m.read = func(p *source.Progress) *source.Source { return source.Read(paths, p) }
+	m := &Manager{options: options, counts: counts}
+	if len(paths) > 0 || len(options.Owned) == 0 {
+		m.folders = append(m.folders, source.Folder{Paths: paths})
+	}
+	m.folders = append(m.folders, options.Owned...)
+	m.states = make([]folderState, len(m.folders))
+	m.options.Gateway.readsOnce = len(options.Gateway.Bundles) == 0 && options.LastGood == nil && len(m.folders) == 1
+	m.options.Gateway.Timed = logged(options.Log, options.Gateway.Timed)
+	m.read = func(p *source.Progress) []*source.Source { return source.ReadFolders(m.folders, p) }
 	return m
 }
 
-// restore begins with the files that were last in force, because those at hand have errors.
-func (m *Manager) restore(refused *source.Source, found []Finding) (*Manager, []Finding) {
-	if m.options.LastGood == nil {
+// start brings the first set into force.
+func (m *Manager) start() (*Manager, []Finding) {
+	p, done := m.expect()
+	read := m.read(p)
+	m.tried, m.dirs = fingerprintOf(read), dirsOf(read)
+	c := m.choose(read, nil)
+	m.restore(c, read)
+	done()
+	c.hold()
+	found := c.all()
+	if c.set == nil {
 		return nil, found
 	}
-	s, at, err := m.options.LastGood.Restore(refused, time.Now())
-	if err != nil {
-		return nil, append(found, Finding{File: strings.Join(m.paths, ", "),
-			Message: "must have no errors, because there are no older policy files to begin with: " + err.Error()})
-	}
-	set, older := CompileFor(s, m.options.Gateway)
-	if set == nil {
-		return nil, append(found, older...)
-	}
-	m.source = s
-	m.swap(set, m.options.Loaded)
-	found = append(found, Finding{File: strings.Join(m.paths, ", "), Severity: Warning,
-		Message: "the policy files have errors, so that the gateway began with the policy files that were in force at " + at.Format(time.RFC3339)})
-	m.refuse(found)
+	m.settle(c, read)
+	m.swap(c.set, m.options.Loaded)
+	m.report(c, ReadNew)
 	return m, found
 }
 
@@ -145,19 +141,14 @@ func (m *Manager) keep() {
 	if m.options.LastGood == nil {
 		return
 	}
-	if err := m.options.LastGood.Keep(m.source, time.Now()); err != nil {
-		m.options.Log.Error("the policy files in force cannot be kept for gateways that start later", "cause", err)
+	var parts []lastgood.Part
+	for i := range m.states {
+		if s := &m.states[i]; s.files != nil {
+			parts = append(parts, lastgood.Part{Folder: m.folders[i].Name(), Files: s.files, At: s.goodAt})
+		}
 	}
-}
-
-// refuse reports files that have errors: the set in force stays.
-func (m *Manager) refuse(found []Finding) {
-	m.logFindings(found)
-	m.options.Log.Error("the policy files are refused, the policies in force stay",
-		"generation", m.Current().generation, "hash", m.Current().hash)
-	m.note(ReadRefused, found)
-	if m.options.Rejected != nil {
-		m.options.Rejected(found)
+	if err := m.options.LastGood.Keep(parts); err != nil {
+		m.options.Log.Error("the policy files in force cannot be kept for gateways that start later", "cause", err)
 	}
 }
 
@@ -190,6 +181,8 @@ const (
 	ReadNew Outcome = "Loaded"
 	// ReadSame found the files that are in force already.
 	ReadSame Outcome = "Unchanged"
+	// ReadPartly brought the files of some folders into force, and left those of others, which have errors.
+	ReadPartly Outcome = "Partly"
 	// ReadRefused left the set in force because the files have errors.
 	ReadRefused Outcome = "Refused"
 )
@@ -214,53 +207,35 @@ func (m *Manager) refresh(force bool) []Finding {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, done := m.expect()
-	s := m.read(p)
-	m.dirs = s.Dirs
-	fingerprint := s.Fingerprint()
+	read := m.read(p)
+	m.dirs = dirsOf(read)
+	fingerprint := fingerprintOf(read)
 	if fingerprint == m.tried && !force && !done() {
-		if m.last.Load().Outcome != ReadRefused {
-			m.keep() // still without errors
-		}
+		m.confirm() // still as they were
+		m.keep()
 		return nil // what was reported as overdue has an end that is reported too
 	}
 	m.tried = fingerprint
-	set, found := CompileAfter(m.Current(), s, m.options.Gateway)
+	c := m.choose(read, nil)
 	done()
-	set, found = m.without(m.Current(), set, found)
-	if set == nil {
-		m.refuse(found)
-		return found
-	}
-	m.logFindings(found)
-	m.source = s
-	defer m.keep()
-	if set.hash == m.Current().hash {
-		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", set.hash)
-		m.note(ReadSame, found)
+	found := c.all()
+	m.settle(c, read)
+	switch {
+	case c.set == nil:
+		m.report(c, ReadRefused)
+	case c.set.hash != m.Current().hash:
+		m.swap(c.set, m.options.Loaded)
+		m.report(c, ReadNew)
+	case len(c.refused) > 0:
+		m.report(c, ReadRefused)
+	default:
+		m.options.Log.Info("the policy files are those in force", "generation", m.Current().generation, "hash", c.set.hash)
+		m.report(c, ReadSame)
 		if m.options.Confirmed != nil {
 			m.options.Confirmed(m.Current(), time.Now())
 		}
-		return found
 	}
-	m.note(ReadNew, found)
-	m.swap(set, m.options.Loaded)
 	return found
-}
-
-// without refuses a set that lacks what must not be lost of the one before.
-func (m *Manager) without(before, set *Set, found []Finding) (*Set, []Finding) {
-	if set != nil && len(set.files) == 0 && len(before.files) > 0 && len(m.paths) > 0 {
-		// A mount that was lost, or a folder between two versions: that is not meant as a wish for
-		// no policies.
-		return nil, append(found, Finding{File: strings.Join(m.paths, ", "),
-			Message: "must hold policy files; to run without any the gateway must be started anew"})
-	}
-	if set != nil {
-		if lost := set.lostSince(before); len(lost) > 0 {
-			return nil, append(found, lost...)
-		}
-	}
-	return set, found
 }
 
 // Activate compiles the files in force with another version of a bundle, and brings that into force.
@@ -271,7 +246,7 @@ func (m *Manager) Activate(name string, b modules.Bundle) []Finding {
 	g := m.options.Gateway
 	g.Bundles = maps.Clone(g.Bundles)
 	g.Bundles[name] = b
-	set, found := CompileAfter(m.Current(), m.source, g)
+	set, found := CompileAfter(m.Current(), m.join(m.inForce()), g)
 	if set == nil {
 		return found
 	}
@@ -286,7 +261,7 @@ func (m *Manager) Activate(name string, b modules.Bundle) []Finding {
 func (m *Manager) expect() (p *source.Progress, done func() bool) {
 	p = &source.Progress{}
 	return p, watch.Overdue(func() {
-		found := Finding{File: strings.Join(m.paths, ", "), Message: fmt.Sprintf(
+		found := Finding{File: m.folders[0].Name(), Message: fmt.Sprintf(
 			"must be loaded within %s; the policies that were read are still being compiled, and are not in force", watch.Patience)}
 		if at, reading := p.File(); reading {
 			found = Finding{File: at, Message: fmt.Sprintf(

@@ -185,7 +185,7 @@ func TestReloadOfNothing(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	want := "DIR: warning: holds no policy files\nDIR: must hold policy files; to run without any the gateway must be started anew\n"
+	want := "DIR: must hold policy files; to run without any the gateway must be started anew\nDIR: warning: holds no policy files\n"
 	if got := strings.ReplaceAll(text(dir, m.Reload()), dir, "DIR"); got != want {
 		t.Errorf("got\n%s", got)
 	}

@@ -2,56 +2,83 @@ package policies
 
 import (
 	"reflect"
-	"slices"
 )
 
 // Next returns a Manager for another configuration of the gateway, with the files as they are now. Until it begins, the set
-// in force is that of m. If the files have errors and the paths are the same, the set is made of the files in force, if their
-// texts are known still. Without a Manager, the findings say why there is none.
+// in force is that of m. A folder whose files have errors keeps the ones that it has in force, if their texts are known still.
+// Without a Manager, the findings say why there is none.
 func (m *Manager) Next(paths []string, options Options) (*Manager, []Finding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	options.Gateway.Bundles = m.options.Gateway.Bundles
 	next := newManager(paths, options, m.counts)
-	var before *Set // to take over what was compiled for a gateway with the same routes
+	next.replaced = m.Current()
+	next.inherit(m)
+	var alike *Set // to take over what was compiled for a gateway with the same routes
 	if next.options.Gateway.isLike(&m.options.Gateway) {
-		before = m.Current()
+		alike = m.Current()
 	}
 	p, done := next.expect()
-	s := next.read(p)
-	next.tried, next.dirs = s.Fingerprint(), s.Dirs
-	set, found := CompileAfter(before, s, next.options.Gateway)
-	done()
-	set, found = next.without(m.Current(), set, found)
-	if set == nil {
-		if m.options.Gateway.readsOnce || !slices.Equal(paths, m.paths) {
-			return nil, found
-		}
-		if set, _ = CompileAfter(before, m.source, next.options.Gateway); set == nil {
-			return nil, found
-		}
-		s, next.refused = m.source, found
+	read := next.read(p)
+	next.tried, next.dirs = fingerprintOf(read), dirsOf(read)
+	c := next.choose(read, alike)
+	if c.set == nil && !c.lacksCommon() {
+		c.try(c.files) // the ones in force, as another gateway has them
 	}
-	next.source = s
-	next.current.Store(set)
+	done()
+	found := c.all()
+	if c.set == nil || c.lacksCommon() {
+		return nil, found
+	}
+	if len(c.set.files) == 0 && len(m.Current().files) > 0 && len(paths) > 0 {
+		// A mount that was lost, or a folder between two versions: that is not meant as a wish for
+		// no policies.
+		return nil, append(found, Finding{File: next.folders[0].Name(),
+			Message: "must hold policy files; to run without any the gateway must be started anew"})
+	}
+	next.settle(c, read)
+	next.show()
+	next.current.Store(c.set)
+	next.pending = c
 	return next, found
+}
+
+// inherit takes over how the folders of another Manager are that have the same paths. Files whose texts are not known any more
+// could not be compiled again.
+func (m *Manager) inherit(before *Manager) {
+	if before.options.Gateway.readsOnce {
+		return
+	}
+	for i := range m.folders {
+		for k := range before.folders {
+			if m.folders[i].Name() == before.folders[k].Name() {
+				m.states[i] = before.states[k]
+			}
+		}
+	}
 }
 
 // Begin brings the set of a Manager that Next has returned into force. The Manager before must read no files any more.
 func (m *Manager) Begin(before *Manager) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	c := m.pending
+	m.pending, m.replaced = nil, nil
 	m.before = before.Current().generation
-	set := m.Current()
-	if m.refused == nil {
-		m.note(ReadNew, nil)
-		m.swap(set, m.options.Loaded)
-		m.keep()
-		return
+	loaded := m.options.Loaded
+	if len(m.folders) == 1 && len(c.refused) > 0 {
+		loaded = m.options.Activated // the files in force are as they were
 	}
-	m.swap(set, m.options.Activated)
-	m.refuse(m.refused)
-	m.refused = nil
+	m.swap(c.set, loaded)
+	m.report(c, ReadNew)
+}
+
+// standing is the set in force, of this Manager or of the one that it replaces; nil if there is none.
+func (m *Manager) standing() *Set {
+	if m.replaced != nil {
+		return m.replaced
+	}
+	return m.Current()
 }
 
 // isLike reports whether files are compiled for one gateway as they are for another one, but for bundles.

@@ -44,6 +44,7 @@ func (l *loader) openAPI(o *manifest.Object) {
 		})
 	}
 	l.plans.note(o, d.programs)
+	l.plans.noteAnswers(o)
 }
 
 // documented is the result of compiling a document.

@@ -11,6 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/openapi"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -86,6 +88,9 @@ func CompileWithPlansFor(s *source.Source, g *Gateway) *Compiled {
 	if c.Found = finding.Sort(c.Found); finding.HasErrors(c.Found) {
 		c.Set = nil
 	}
+	if c.Set != nil {
+		c.Set.successes = l.plans.answers
+	}
 	c.Plans, c.Modules, c.Suites = l.plans.list, l.plans.modules, part[regoPolicies](l).modules.Suites(s.Files)
 	slices.SortStableFunc(c.Plans, func(a, b Plan) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
 	return c
@@ -99,11 +104,22 @@ type plans struct {
 	on      bool
 	list    []Plan
 	modules []Modules
+	answers []resource.Success
 	focus   string // the file that advice is wanted about; "" means all
 }
 
 // advise reports whether advice about a file is wanted. It takes longer than everything else.
 func (p *plans) advise(file string) bool { return !p.on && (p.focus == "" || p.focus == file) }
+
+// noteAnswers notes how operations of a document are answered.
+func (p *plans) noteAnswers(o *manifest.Object) {
+	if !p.on {
+		return
+	}
+	if d, err := openapi.New(o.Document()); err == nil {
+		p.answers = append(p.answers, openapi.Successes(d)...)
+	}
+}
 
 // noteModules notes the modules of an object; nil if it has none.
 func (p *plans) noteModules(o *manifest.Object, m *rego.Program) {

@@ -18,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/policies/reuse"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // Set is everything that the policy files say, compiled. It is immutable and safe for concurrent use: a request uses
@@ -25,6 +26,7 @@ import (
 type Set struct {
 	generation  int64
 	hash        string
+	successes   []resource.Success // by documents; nil in service
 	files       []File
 	registry    *resource.Registry
 	reach       resource.Reach // of match blocks
@@ -46,6 +48,7 @@ type Set struct {
 	unused    []Idle           // of which that is meant
 	needs     []need           // of API servers
 	defined   definitions
+	held      []*source.Folder // whose files are left out
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
 	audit     auditPolicies
@@ -101,6 +104,9 @@ func (s *Set) Schema(r *resource.Resource) *schema.Schema {
 	}
 	return s.compiled[r.ID].schema
 }
+
+// Successes returns how documents say that operations are answered. Only the sets of [CompileWithPlansFor] know it.
+func (s *Set) Successes() []resource.Success { return s.successes }
 
 // SchemaFor is the schema of the objects that requests of a verb carry, or ask for. OpenAPI documents may have several.
 func (s *Set) SchemaFor(r *resource.Resource, verb resource.Verb) *schema.Schema {
@@ -195,6 +201,8 @@ func (s *Set) Object(group, kind, namespace, name string) (*Object, bool) {
 type File struct {
 	// Name is the file's name as the paths led to it.
 	Name string
+	// Owner is who mends the file; "" if that is not known.
+	Owner string
 	// Objects are its objects, in its order.
 	Objects []FileObject
 }

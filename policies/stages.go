@@ -36,6 +36,7 @@ var stages = []stage{
 	{"tried", []string{"index", "register", "rollouts"}, (*loader).checkTried},
 	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
+	{"folders", []string{"register"}, (*loader).checkFolders},
 }
 
 // A StageTime says how long a stage of a load took. The stages that go through the kinds of objects

@@ -135,7 +135,17 @@ func (l *loader) review(
 		l.At(o, Warning, "spec", "the types of expressions cannot be checked: %v", r.err)
 	}
 	for _, w := range r.warnings {
-		l.At(o, Warning, w.Field, "%s", w.Text)
+		switch {
+		case w.ForAll: // the rest of the expression is checked when that is mended
+			l.At(o, Error, w.Field, "%s", w.Fails)
+		case w.Fails != "":
+			l.At(o, Warning, w.Field, "%s", w.Fails)
+			if w.Rest != "" {
+				l.At(o, Warning, w.Field, "%s", w.Rest)
+			}
+		default:
+			l.At(o, Warning, w.Field, "%s", w.Text)
+		}
 	}
 }
 

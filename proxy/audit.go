@@ -91,7 +91,11 @@ func (a *admitter) auditTerms() {
 	a.report.Settle()
 	failures := a.report.TriedFailures()
 	for i, f := range failures {
-		if !slices.ContainsFunc(failures[:i], func(o admission.TriedFailure) bool { return o.Policy == f.Policy }) {
+		switch isCounted := slices.ContainsFunc(failures[:i], func(o admission.TriedFailure) bool { return o.Policy == f.Policy && o.Failed == f.Failed }); {
+		case isCounted:
+		case f.Failed:
+			a.countError(f.Policy, f.Binding, f.Message, "a policy that is only tried failed")
+		default:
 			telemetry.WouldDeny(a.gateway.metrics, f.Policy)
 		}
 	}
@@ -119,6 +123,9 @@ func (a *admitter) noteConventions() {
 // its record.
 func notedIn(r *admission.Report) (n telemetry.Noted) {
 	for _, f := range r.TriedFailures() {
+		if f.Failed {
+			continue
+		}
 		n.WouldDeny = joined(n.WouldDeny, f.Policy)
 	}
 	for _, e := range r.Exceptions() {
@@ -187,10 +194,15 @@ func (a *admitter) countDenials() {
 			a.gateway.metrics.AdmissionDenied(d.Policy)
 			continue
 		}
-		a.gateway.metrics.PolicyErred(d.Policy)
-		if times, tell := a.gateway.often.erred.Allow(d.Policy, time.Now()); tell {
-			a.gateway.log.Error("a policy failed, and the request is refused", "policy", d.Policy, "binding", d.Binding, "cause", a.shown(d.Cause.Message), "times", times)
-		}
+		a.countError(d.Policy, d.Binding, d.Cause.Message, "a policy failed, and the request is refused")
+	}
+}
+
+// countError counts a failure of a policy, and logs it.
+func (a *admitter) countError(policy, binding, cause, text string) {
+	a.gateway.metrics.PolicyErred(policy)
+	if times, tell := a.gateway.often.erred.Allow(policy, time.Now()); tell {
+		a.gateway.log.Error(text, "policy", policy, "binding", binding, "cause", a.shown(cause), "times", times)
 	}
 }
 

@@ -260,6 +260,51 @@ func encoded(t *testing.T, coding, text string) string {
 	return b.String()
 }
 
+// TestUploadsOfAnyMedia: a file whose schema has the contentMediaType of arbitrary bytes, as FastAPI writes it, may be of any
+// media type; one with another contentMediaType may not.
+func TestUploadsOfAnyMedia(t *testing.T) {
+	url, _ := libraryFor(t, `openapi: 3.1.0
+info: {title: Uploads, version: '1'}
+paths:
+  /upload:
+    post:
+      requestBody:
+        required: true
+        content:
+          multipart/form-data:
+            schema:
+              type: object
+              required: [file]
+              properties:
+                file: {type: string, contentMediaType: application/octet-stream}
+                cover: {type: string, contentMediaType: image/png}
+`)
+	const (
+		parts = "multipart/form-data; boundary=b"
+		file  = `"file"; filename="a.png"#image/png|ab`
+	)
+	for _, c := range []struct {
+		body string
+		code int
+		says string
+	}{
+		{inParts(file), 200, ""},
+		{inParts(`"file"; filename="a"|ab`), 200, ""},
+		{inParts(file, `"cover"; filename="b.png"#image/png|ab`), 200, ""},
+		{inParts(file, `"cover"; filename="b.txt"#text/plain|ab`), 422, "must have one of the media types image/png"},
+	} {
+		answer, err := http.Post(url+"/upload", parts, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != c.code || !strings.Contains(string(said), c.says) {
+			t.Errorf("%q: %d %s, %v, want %d %s", c.body, answer.StatusCode, said, err, c.code, c.says)
+		}
+	}
+}
+
 // TestEncodedBodies: a body that is encoded is decoded, admitted and sent on as it was admitted.
 func TestEncodedBodies(t *testing.T) {
 	url, backend := libraryFor(t, libraryAPI)

@@ -45,7 +45,7 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [shop.example.com], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}]}
   validations:
   - {expression: "object.metadata.labels.all(k, k == 'x')", messageExpression: "{'d': 1, 'c': 2, 'b': 3, 'a': 4}.map(k, k).join(',')"}
-  - {expression: "{'x': 'y', 'w': 'z', 'v': 'y'}.transformMapEntry(k, v, {v: k}) == {}"}
+  - {expression: "has(object.kind) && {'x': 'y', 'w': 'z', 'v': 'y'}.transformMapEntry(k, v, {v: k}) == {}"}
   - {expression: "{'f': 1, 'e': 2, 'd': 3}.all(k, object.missing[k])"}
 ---
 apiVersion: admissionregistration.k8s.io/v1

@@ -346,7 +346,8 @@ func TestVersionsFound(t *testing.T) {
 			if got := store.stored(); got != `{"id":"n1","f0":1,"f1":1,"f2":1}` {
 				t.Errorf("%s is stored", got)
 			}
-			if got := g.Upstreams()[0].Versions; len(got) != 1 || got[0] != (plain.Known{Resource: "notes.example.com", ETags: tt.want}) {
+			got := g.Upstreams()[0].Versions
+			if len(got) != 1 || got[0].Since.IsZero() || got[0] != (plain.Known{Resource: "notes.example.com", ETags: tt.want, Since: got[0].Since}) {
 				t.Errorf("/upstreams says %v", got)
 			}
 			if got := log.String(); strings.Count(got, tt.log) != 1 || !strings.Contains(got, "notes.example.com") {

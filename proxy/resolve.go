@@ -116,6 +116,8 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	}
 	s := g.scopesOf(set).find(g, one, about, &f.Info, f.Info.Connect)
 	switch {
+	case s.held != nil:
+		f.Refusal = heldError(s.held)
 	case s.isClosed && s.tried == nil:
 		f.Refusal = status.MethodNotAllowed(about.GroupResource(), string(head.Method))
 	case f.Info.IsUndescribed:

@@ -42,9 +42,12 @@ spec:
 			spec = strings.NewReplacer("], validations:", "]\n  validations:", "}, validations:", "}\n  validations:").Replace(strings.TrimSuffix(inner, "}"))
 		}
 		enforced := fmt.Sprintf(undecidable, "Fail", c.selector, spec, c.binding) + c.also
-		for _, one := range []struct{ name, policies, counter string }{
-			{"tried", strings.Replace(enforced, "metadata: {name: p}", `metadata: {name: p, annotations: {admission-gateway.io/rollout: '{"percent": 0}'}}`, 1), "gateway_admission_would_deny"},
-			{"excepted", enforced + exception, "gateway_admission_exceptions"},
+		for _, one := range []struct {
+			name, policies, counter string
+			errors                  int
+		}{
+			{"tried", strings.Replace(enforced, "metadata: {name: p}", `metadata: {name: p, annotations: {admission-gateway.io/rollout: '{"percent": 0}'}}`, 1), "gateway_admission_errors", 1},
+			{"excepted", enforced + exception, "gateway_admission_exceptions", 0},
 		} {
 			t.Run(c.name+"/"+one.name, func(t *testing.T) {
 				t.Parallel()
@@ -55,8 +58,11 @@ spec:
 				}
 				set := policiestest.Load(t, one.policies)
 				g := newTestGateway(t, cfg, func() *policies.Set { return set })
-				checkCell(t, g, startGateway(t, g), &c, backend, want{code: c.pass.code, written: 1})
+				checkCell(t, g, startGateway(t, g), &c, backend, want{code: c.pass.code, written: 1, denied: one.errors})
 				testutil.Becomes(t, 1, func() int { return counted(t, g, one.counter) })
+				if n := counted(t, g, "gateway_admission_would_deny"); n != 0 {
+					t.Errorf("a policy that fails would have denied %d requests", n)
+				}
 			})
 		}
 	}

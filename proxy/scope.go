@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // A scope is an operation as a set of policies has it: a verb on a resource or a subresource, by a route. It has all
@@ -43,6 +44,8 @@ type scope struct {
 	isForeseen  bool // policies may be asked before an object is read
 	isWatched   bool // answers are compared with what the document declares
 	isClosed    bool // requests have a method that no file describes, and could change what policies or a schema judge
+	// held could have policies for requests, and has errors; nil: every folder of policy files is in force.
+	held *source.Folder
 	// plan says how far the description is in force; nil: for all requests.
 	plan *rollout.Plan
 	// tried counts requests to which the description is not applied; nil if it is for all.
@@ -72,7 +75,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		series: new(telemetry.Series), set: set, route: route, backend: b, resolver: t.resolvers[route.index], verb: i.Verb,
 		storage: b.kind.storage(g, set, b, r, i, own.policies, object.policies), rules: own, object: object, limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
-		isWatched:  set.WatchesAnswers(r, i),
+		isWatched: set.WatchesAnswers(r, i), held: set.Held(&route.place, i),
 		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
 	}
 	if i.Documented != nil {

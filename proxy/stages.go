@@ -1,8 +1,12 @@
 package proxy
 
 import (
+	"fmt"
+
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 // A stage is a step in the way of a request.
@@ -28,6 +32,10 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	add(isExplained, "explain", beginStory)
 	add(isExplained, "limit", (*handler).explainLimits)
 	add(!isExplained && s.limits != nil, "limit", (*handler).enforceLimits)
+	if s.held != nil {
+		add(true, "hold", refuseHeld)
+		return all
+	}
 	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)
 	add(s.tried != nil && (!i.IsUndescribed || s.isClosed), "try", (*handler).try)
 	if i.IsRedirected {
@@ -79,6 +87,22 @@ func (h *handler) authenticate() error {
 		return nil
 	}
 	return h.who.refusal
+}
+
+// heldRetryAfter is how many seconds a client waits for files to be mended before it asks again.
+const heldRetryAfter = 30
+
+// refuseHeld refuses a request for which a folder of policy files could have policies, but has errors and never came into
+// force.
+func refuseHeld(h *handler) error {
+	f := h.scope.held
+	h.gateway.metrics.FolderRefused(f.Name(), f.Owner)
+	return heldError(f)
+}
+
+// heldError names the folder's owner to a client, and nothing of the files.
+func heldError(f *source.Folder) error {
+	return status.ServiceUnavailable(fmt.Sprintf("the policies of '%s' for this request have errors and are not in force", f.Owner), heldRetryAfter)
 }
 
 // foresee lets the policies be asked before an object is read, if that may spare it.

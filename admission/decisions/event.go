@@ -79,6 +79,8 @@ func appendCustom(dst []byte, e *admission.Evaluation, r *Request) []byte {
 	dst = appendTexts(dst, "actions", e.Actions)
 	if e.Failure == "" {
 		dst = strconv.AppendInt(append(dst, `,"violations":`...), int64(e.Violations), 10)
+	} else {
+		dst = appendText(dst, "verdict", string(admission.Errored))
 	}
 	return append(appendText(dst, "request_id", r.ID), '}')
 }

@@ -152,7 +152,7 @@ func TestEvent(t *testing.T) {
 				`"input":{"n":12345678901234567890},"result":["no"],"erased":["/input/x"],` + tail + `"binding":"b","engine":"Rego","actions":["Deny"],"violations":1,"request_id":"r"}}`},
 		{"failed", failed, Request{Number: 7, Client: "192.0.2.1"},
 			`{"labels":{"a":"\"1\"","b":"2"},"decision_id":"an-id","bundles":{"team":{}},"path":"tickets/deny","input":{"n":12345678901234567890},` +
-				`"error":{"code":"eval_conflict_error","message":"line\n\"two\""},` + tail + `"engine":"Rego","actions":["Deny"]}}`},
+				`"error":{"code":"eval_conflict_error","message":"line\n\"two\""},` + tail + `"engine":"Rego","actions":["Deny"],"verdict":"Error"}}`},
 	} {
 		var lost losses
 		l := New(options(&lost))

@@ -43,6 +43,11 @@ type Kinds interface {
 	Kind(schema.GroupVersionKind) (Kind, bool)
 }
 
+// An Expander is a Kinds that knows which resources a rule is about, in place of those that the rule names.
+type Expander interface {
+	Expand(*admissionv1.NamedRuleWithOperations) []schema.GroupVersionResource
+}
+
 // A Policy has the parts of a policy that are checked.
 type Policy struct {
 	Match       *admissionv1.MatchResources
@@ -65,8 +70,14 @@ type Expression struct {
 type Warning struct {
 	// Field is the path of the expression in its policy.
 	Field string
-	// Text says what is wrong, in several lines.
+	// Text says what is wrong, in several lines. It is empty if nothing but Fails is known.
 	Text string
+	// Fails says that the expression fails for every object of some of the kinds, provably, and why. ForAll reports whether
+	// these are all kinds that the policy can judge.
+	Fails  string
+	ForAll bool
+	// Rest is what Text says beside Fails.
+	Rest string
 }
 
 // maxKinds is for how many kinds of one rule a policy is checked, Kubernetes' limit.
@@ -78,12 +89,13 @@ const maxKinds = 10
 func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	variables, warnings := field.NewPath("spec", "variables"), newWarnings(p)
 	for i, v := range p.Variables {
-		warnings.constant(Expression{variables.Index(i).Child("expression"), v.Expression})
+		warnings.constant(p, Expression{variables.Index(i).Child("expression"), v.Expression})
 	}
 	expressions := append(conditions(p), p.Expressions...)
 	for _, e := range expressions {
-		warnings.constant(e)
+		warnings.constant(p, e)
 	}
+	warnings.constants(p)
 	all := Matched(p.Match, kinds)
 	for _, k := range all {
 		warnings.unasked(p, k)
@@ -111,6 +123,7 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 		}
 		warnings.addAll(e, checkers, func(c *checker) error { return c.Check(e.Text) })
 	}
+	warnings.fates(p, checkers)
 	return warnings.list(), nil
 }
 
@@ -169,9 +182,18 @@ func (c *checker) cost(expression string) string {
 type warnings struct {
 	order []string
 	texts map[string][]string
+	fails map[string]failure // by the expression
 }
 
-func newWarnings(p *Policy) *warnings { return &warnings{texts: map[string][]string{}} }
+// failure says that an expression always fails.
+type failure struct {
+	text, problem string
+	forAll        bool
+}
+
+func newWarnings(p *Policy) *warnings {
+	return &warnings{texts: map[string][]string{}, fails: map[string]failure{}}
+}
 
 // addAll adds what is found about an expression against each kind. Nothing is reported for several
 // of Kubernetes' own kinds that are matched together, if the expression itself distinguishes them,
@@ -195,9 +217,14 @@ func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker
 }
 
 // constant adds that an expression never has a value, whatever the object.
-func (w *warnings) constant(e Expression) {
-	if err := cel.AlwaysFails(e.Text); err != nil {
+func (w *warnings) constant(p *Policy, e Expression) {
+	err := cel.AlwaysFails(e.Text)
+	if err != nil {
 		w.add(e.Field, err.Error())
+	}
+	if err != nil && decides(p, e.Field) {
+		at := e.Field.String()
+		w.fails[at] = failure{err.Error(), err.Error(), true}
 	}
 }
 
@@ -244,7 +271,9 @@ func (w *warnings) add(path *field.Path, text string) {
 func (w *warnings) list() []Warning {
 	var all []Warning
 	for _, at := range w.order {
-		all = append(all, Warning{at, strings.Join(w.texts[at], "\n")})
+		of := w.fails[at]
+		rest := slices.DeleteFunc(slices.Clone(w.texts[at]), func(text string) bool { return of.problem != "" && strings.HasSuffix(text, of.problem) })
+		all = append(all, Warning{at, strings.Join(w.texts[at], "\n"), of.text, of.forAll, strings.Join(rest, "\n")})
 	}
 	return all
 }
@@ -270,7 +299,11 @@ func Matched(m *admissionv1.MatchResources, kinds Kinds) []Kind {
 rules:
 	for i := range m.ResourceRules {
 		count := 0
-		for _, gvr := range namedBy(&m.ResourceRules[i]) {
+		named := namedBy(&m.ResourceRules[i])
+		if e, is := kinds.(Expander); is {
+			named = e.Expand(&m.ResourceRules[i])
+		}
+		for _, gvr := range named {
 			k, ok := kinds.Resource(gvr)
 			if !ok {
 				continue

@@ -115,7 +115,7 @@ func newGateway(flags config.Flags, files fs.FS) (*proxy.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, findings := policies.Load(c.Policies.Paths)
+	set, findings := policies.Load(c.Policies.Names())
 	if set == nil {
 		return nil, fmt.Errorf("the policies cannot be used: %v", findings)
 	}

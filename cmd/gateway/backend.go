@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/source"
 )
 
 func newBackend() *cobra.Command {
@@ -27,7 +28,8 @@ oldest make room for new ones.
 
 With --policies the files say which paths are collections and items, whatever their shape, and where the name of an object
 is; a new object without a name gets one, PATCH works, and operations that are no verbs of resources answer with the body
-that they got.`,
+that they got. By an OpenAPI document the status codes are the declared ones, and these operations answer with an example
+of the document or with what the schema of the answer requires.`,
 		Example: `  gateway backend --listen 127.0.0.1:9000
   curl -d '{"id":"o1"}' http://127.0.0.1:9000/v2/orders`,
 		Args: noArgs,
@@ -38,11 +40,11 @@ that they got.`,
 			}
 			stop, ignore := stopSignals()
 			defer ignore()
-			described, err := resolversOf(paths)
+			described, successes, err := described(paths)
 			if err != nil {
 				return err
 			}
-			server := backend.New(backend.Options{EvictOldest: true, Described: described})
+			server := backend.New(backend.Options{EvictOldest: true, Described: described, Successes: successes})
 			served := make(chan error, 1)
 			go func() { served <- server.Serve(l) }()
 			cmd.Printf("The in-memory API serves http://%s\n", l.Addr())
@@ -61,16 +63,17 @@ that they got.`,
 	return cmd
 }
 
-// resolversOf returns how policy files read requests to a plain API; nil if there are no files.
-func resolversOf(paths []string) (func() []resource.Resolver, error) {
+// described returns how policy files read requests to a plain API, and how their documents answer them; nil if there are no
+// files.
+func described(paths []string) (func() []resource.Resolver, []resource.Success, error) {
 	if len(paths) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	set, found := policies.Load(paths)
-	if set == nil {
-		return nil, refusedPolicies(lines(found))
+	c := policies.CompileWithPlans(source.Read(paths, &source.Progress{}))
+	if c.Set == nil {
+		return nil, nil, refusedPolicies(lines(c.Found))
 	}
 	everywhere := func(string) bool { return true }
-	all := []resource.Resolver{resource.NewPlain(set.Registry(), set.Reach(), resource.View{LeadsTo: everywhere, Reaches: everywhere})}
-	return func() []resource.Resolver { return all }, nil
+	all := []resource.Resolver{resource.NewPlain(c.Set.Registry(), c.Set.Reach(), resource.View{LeadsTo: everywhere, Reaches: everywhere})}
+	return func() []resource.Resolver { return all }, c.Set.Successes(), nil
 }

@@ -155,7 +155,7 @@ func TestBareBeforeKubernetes(t *testing.T) {
 		}
 	}
 	got := run("serve", "--config", file, "--policies", source, "--admin", "127.0.0.1:0", "--listen", "127.0.0.1:0")
-	if got.code != 2 || !strings.Contains(got.stderr, source+":9"+why) {
+	if got.code != 2 || !strings.Contains(got.stderr, source+":9:3"+why) {
 		t.Errorf("serve: %+v", got)
 	}
 }

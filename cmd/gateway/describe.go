@@ -252,8 +252,9 @@ func (n *node) describePolicies() admin.Policies {
 	if r := m.LastReading(); r != nil {
 		p.LastReload = &admin.Reload{Time: r.At.UTC(), Outcome: string(r.Outcome), Findings: lines(r.Found)}
 	}
+	p.Folders = describeFolders(m.Folders())
 	for _, f := range set.Files() {
-		file := admin.PolicyFile{Path: f.Name, Objects: []admin.PolicyObject{}}
+		file := admin.PolicyFile{Path: f.Name, Owner: f.Owner, Objects: []admin.PolicyObject{}}
 		for _, o := range f.Objects {
 			file.Objects = append(file.Objects, admin.PolicyObject(o))
 		}

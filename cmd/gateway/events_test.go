@@ -79,7 +79,7 @@ func TestOwnEvents(t *testing.T) {
 	recorded("UpstreamFailed", "Warning", "Upstream shop", "upstream shop: the backend does not answer and is not asked for a while")
 	recorded("BundleFailed", "Warning", "Bundle rules", "the bundle rules failed (Download): ")
 	testutil.WriteFile(t, policy, strings.Replace(readsUsers, "mode:", "moda:", 1))
-	recorded("PoliciesRejected", "Warning", "Policies files", "users.yaml:4: spec.moda: unknown field")
+	recorded("PoliciesRejected", "Warning", "Policies files", "users.yaml:4:43: spec.moda: unknown field")
 	testutil.WriteFile(t, policy, readsUsers+"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")
 	recorded("PoliciesInForce", "Normal", "Policies files", "the policy files are in force as generation 2")
 }

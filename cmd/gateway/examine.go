@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/lint"
@@ -19,9 +20,9 @@ func check(paths []string, file string, timed func([]policies.StageTime)) ([]fin
 		return nil, nil, err
 	}
 	if len(paths) == 0 {
-		paths = c.Policies.Paths
+		paths = c.Policies.Names()
 	}
-	files := source.Read(paths, &source.Progress{})
+	files := readFor(paths, c)
 	found := append(examine(files, c, timed), accountless(file, c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
 		found = append(found, finding.Finding{File: file, Field: "limits", Message: shortage, Severity: finding.Warning})
@@ -36,6 +37,7 @@ func loadForCheck(file string) (*config.Configuration, error) {
 
 // examine compiles files as the gateway does, and reviews them; c and timed may be nil.
 func examine(files *source.Source, c *config.Configuration, timed func([]policies.StageTime)) []finding.Finding {
+	defer memory.Spare()() // also while the files are reviewed, when all that was compiled is garbage already
 	var found []finding.Finding
 	if c == nil {
 		_, found = policies.CompileTimed(files, timed)

@@ -134,7 +134,7 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 			return nil, err
 		}
 		if len(paths) == 0 {
-			q.Policies = c.Policies.Paths
+			q.Policies = c.Policies.Names()
 		}
 		if q.Service, err = serviceOf(c); err != nil {
 			return nil, err

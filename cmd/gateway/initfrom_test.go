@@ -62,7 +62,7 @@ func TestInitFromURL(t *testing.T) {
 		"/nothing.json": "gateway init: --from: '" + server.URL + "/nothing.json' is answered with '404 Not Found'\n",
 		"/large.json":   "gateway init: --from: '" + server.URL + "/large.json' is a document of more than 16777216 bytes\n",
 		"/page":         "must be",
-		"/broken.json":  server.URL + "/broken.json:1: ",
+		"/broken.json":  server.URL + "/broken.json:1:20: ",
 	} {
 		r := run("init", "--from", server.URL+path, "other")
 		if r.code == 0 || !strings.Contains(r.stderr, want) {

@@ -81,7 +81,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{serve("--dialect", "Soap"), "gateway serve: --dialect: must be 'Kubernetes' or 'Plain', not 'Soap'\n"},
 		{serve("--upstream", "localhost"), "gateway serve: --upstream: must be a URL such as 'http://127.0.0.1:9000', not 'localhost'\n"},
 		{serve("--policies", "/nowhere"), "gateway serve: the policy files have errors:\n/nowhere: must be a file or directory that can be read: no such file or directory\n"},
-		{serve("--policies", policy), "gateway serve: the policy files have errors:\n" + policy + ":7: spec.requests: Invalid value: -1: must be greater than or equal to 1\n"},
+		{serve("--policies", policy), "gateway serve: the policy files have errors:\n" + policy + ":7:3: spec.requests: Invalid value: -1: must be greater than or equal to 1\n"},
 		{[]string{"serve", "--config", "/nowhere.yaml"}, "gateway serve: /nowhere.yaml: may not be read: no such file or directory\n"},
 		{[]string{"serve", "--config", typo}, "gateway serve: " + typo + ":4: upstrems: unknown field; did you mean `upstreams`?\n"},
 		{[]string{"serve", "--config", twice}, "gateway serve: " + twice + ":4: listen: must not be set twice; it is set on line 3 already\n"},

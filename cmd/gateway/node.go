@@ -130,7 +130,8 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	manager, found := policies.NewManager(c.Policies.Paths, how)
+	common, _ := commonAndOwned(&c.Policies)
+	manager, found := policies.NewManager(common, how)
 	if manager == nil {
 		return nil, refusedPolicies(lines(found))
 	}
@@ -176,9 +177,10 @@ func (n *node) policyOptions(c *config.Configuration) (policies.Options, error) 
 	gateway := asked(c)
 	gateway.Bundles, gateway.Memory, gateway.Timed = n.bundles.Initial(), n.memory, n.policiesCompiled
 	lastGood, err := newLastGood(c)
+	_, owned := commonAndOwned(&c.Policies)
 	return policies.Options{
-		LastGood: lastGood,
-		Loaded:   n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
+		Owned: owned, Folders: n.policyFolders, Seen: n.metrics.PoliciesSeen, LastGood: lastGood,
+		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: n.log, Gateway: gateway,
 	}, err
 }
@@ -389,11 +391,13 @@ func (n *node) finish(hurried context.Context) error {
 	return errors.Join(err, gateway.Shutdown(last))
 }
 
+// policiesReady fails while no request may be served. While some may, it says which folders of policy files have errors.
 func (n *node) policiesReady() error {
-	if n.manager.Load() == nil {
+	m := n.manager.Load()
+	if m == nil {
 		return errors.New("no policies are compiled yet")
 	}
-	return nil
+	return readiness(m.Folders())
 }
 
 func (n *node) dialectsDecided() error {
@@ -456,7 +460,7 @@ func (n *node) policiesRejected(found []finding.Finding) {
 	findings := lines(found)
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: findings})
 	n.metrics.PoliciesRejected()
-	n.own().Fails(theFiles, "the policy files have errors, and the set before stays in force: "+strings.Join(findings, "; "))
+	n.own().Fails(theFiles, "the policy files have errors, and those before stay in force: "+strings.Join(findings, "; "))
 }
 
 // own records what happens to the gateway itself as Events. Before there is a gateway nothing is recorded.

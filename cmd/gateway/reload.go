@@ -141,7 +141,8 @@ func (n *node) apply(c *config.Configuration) error {
 		return err
 	}
 	before, gatewayBefore, asked := n.manager.Load(), n.gateway.Load(), n.dialects.Load()
-	manager, found := before.Next(c.Policies.Paths, how)
+	common, _ := commonAndOwned(&c.Policies)
+	manager, found := before.Next(common, how)
 	if manager == nil {
 		return refusedPolicies(lines(slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Severity != finding.Error })))
 	}

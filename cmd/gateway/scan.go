@@ -124,7 +124,7 @@ func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string
 			return nil, scan.UsageError{Err: err}
 		}
 		if len(paths) == 0 {
-			paths = c.Policies.Paths
+			paths = c.Policies.Names()
 		}
 	}
 	if len(paths) == 0 {

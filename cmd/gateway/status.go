@@ -204,7 +204,18 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			}
 		}
 	}
+	for _, line := range s.Failing() {
+		fmt.Fprintln(&b, line)
+	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
+	if len(p.Folders) > 0 {
+		fmt.Fprint(&w, "\nFOLDER\tOWNER\tCONCERNS\tHASH\tSTATE\n")
+		for i := range p.Folders {
+			f := &p.Folders[i]
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%.12s\t%s\n", f.Path, f.Owner, f.Concerns, cmp.Or(f.Hash, "-"), f.State())
+		}
+		fmt.Fprintln(&w)
+	}
 	for _, file := range p.Files {
 		for _, o := range file.Objects {
 			fmt.Fprintf(&w, "  %s\t%s\t%s\n", file.Path, o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))

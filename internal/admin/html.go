@@ -212,6 +212,7 @@ func (p *page) policies(of *Policies) {
 		p.Add(`<p class="bad">The newest files are not in force since {}:</p>`, at(f.Time))
 		p.findings(f.Findings)
 	}
+	p.policyFolders(of.Folders)
 	p.Add("\n<table>\n<tr><th>File</th><th>Objects</th></tr>\n")
 	for _, file := range of.Files {
 		p.Add("<tr><td><code>{}</code></td><td>", file.Path)
@@ -226,6 +227,26 @@ func (p *page) policies(of *Policies) {
 		p.Add(`<tr><td colspan="2">none</td></tr>` + "\n")
 	}
 	p.Add("</table>\n\n")
+}
+
+// policyFolders shows the folders with owners. It is empty if there are none.
+func (p *page) policyFolders(all []PolicyFolder) {
+	if len(all) == 0 {
+		return
+	}
+	p.Add("\n<table>\n<tr><th>Folder</th><th>Owner</th><th>Concerns</th><th>Hash</th><th>State</th></tr>\n")
+	for i := range all {
+		f := &all[i]
+		p.Add("<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td><code>{}</code></td><td>", f.Path, f.Owner, f.Concerns, f.Hash)
+		if f.LastFailure == nil {
+			p.Add("{}", f.State())
+		} else {
+			p.bad(f.State())
+			p.findings(f.LastFailure.Findings)
+		}
+		p.Add("</td></tr>\n")
+	}
+	p.Add("</table>\n")
 }
 
 // maxOperations bounds the rows of operations: published documents have more than a thousand.
@@ -267,6 +288,9 @@ func (p *page) verdicts(s *Status) {
 		}
 	}
 	p.Add("</table>\n")
+	for _, line := range s.Failing() {
+		p.Add(`<p class="bad">{}</p>`+"\n", line)
+	}
 }
 
 func (p *page) terms(s *Status) {

@@ -12,6 +12,8 @@ type Policies struct {
 	LoadTime time.Time `json:"loadTime"`
 	// Files that the set was made of, with the objects in each.
 	Files []PolicyFile `json:"files"`
+	// Folders are the folders of policy files that have owners, and how they are.
+	Folders []PolicyFolder `json:"folders,omitempty"`
 	// LastReload is when the files were last read to the end, and what was found in them.
 	LastReload *Reload `json:"lastReload,omitempty"`
 	// Bundles are the bundles of the configuration.
@@ -21,9 +23,36 @@ type Policies struct {
 	LastFailure *Failure `json:"lastFailure,omitempty"`
 }
 
+// PolicyFolder is how an owner's folder of policy files is.
+type PolicyFolder struct {
+	Path  string `json:"path"`
+	Owner string `json:"owner"`
+	// Concerns says which requests the files may be about.
+	Concerns string `json:"concerns"`
+	// Hash of the files in force; empty if none are, so that the requests that they may be about are refused.
+	Hash string `json:"hash,omitempty"`
+	// ConfirmationTime is when these files were last seen without errors; missing if none are in force.
+	ConfirmationTime *time.Time `json:"confirmationTime,omitempty"`
+	// LastFailure is set while newer files are refused. Its time is when that began.
+	LastFailure *Failure `json:"lastFailure,omitempty"`
+}
+
+// State says in words which files are in force.
+func (f *PolicyFolder) State() string {
+	switch {
+	case f.LastFailure == nil:
+		return "in force"
+	case f.Hash == "":
+		return "NOT IN FORCE: requests are refused since " + f.LastFailure.Time.Format(time.RFC3339)
+	}
+	return "older files in force, newer ones refused since " + f.LastFailure.Time.Format(time.RFC3339)
+}
+
 // PolicyFile is one file of the active set.
 type PolicyFile struct {
-	Path    string         `json:"path"`
+	Path string `json:"path"`
+	// Owner is who mends the file; empty if the configuration does not say.
+	Owner   string         `json:"owner,omitempty"`
 	Objects []PolicyObject `json:"objects"`
 }
 
@@ -38,7 +67,7 @@ type PolicyObject struct {
 // Reload is a reading of the policy files.
 type Reload struct {
 	Time time.Time `json:"time"`
-	// Outcome is Loaded, Unchanged or Refused.
+	// Outcome is Loaded, Unchanged, Partly or Refused.
 	Outcome  string   `json:"outcome"`
 	Findings []string `json:"findings"`
 }

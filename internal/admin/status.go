@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -97,6 +98,19 @@ type Tally struct {
 	Policy  string `json:"policy"`
 	Verdict string `json:"verdict"`
 	Count   int64  `json:"count"`
+}
+
+// errored is the verdict of policies that fail.
+const errored = "Error"
+
+// Failing says which policies failed, which is not a decision of theirs.
+func (s *Status) Failing() (all []string) {
+	for _, t := range s.Verdicts {
+		if t.Verdict == errored {
+			all = append(all, fmt.Sprintf("the policy '%s' failed for %d requests, which are refused unless it is only tried: its log lines and 'gateway explain' say why", t.Policy, t.Count))
+		}
+	}
+	return all
 }
 
 // InUse is the room that requests take now.

@@ -26,11 +26,16 @@ func wholeStatus() admin.Status {
 		Version: "v1.2.3", GoVersion: "go1.26", StartTime: at, UptimeSeconds: 3723,
 		Policies: admin.Policies{
 			Generation: 2, Hash: "abcd", LoadTime: at,
-			Files:       []admin.PolicyFile{{Path: "demo/limits.yaml", Objects: []admin.PolicyObject{{APIVersion: "v1", Kind: "RateLimitPolicy", Name: "per-client"}}}},
+			Files: []admin.PolicyFile{{Path: "demo/limits.yaml", Objects: []admin.PolicyObject{{APIVersion: "v1", Kind: "RateLimitPolicy", Name: "per-client"}}}},
+			Folders: []admin.PolicyFolder{
+				{Path: "common/a", Owner: "team-a", Concerns: "all requests", Hash: "ef01", ConfirmationTime: &at},
+				{Path: "b", Owner: "team-b", Concerns: "the route 'b'", Hash: "ef02", ConfirmationTime: &at, LastFailure: &admin.Failure{Time: at, Findings: []string{"b/a.yaml:1: must be <1>"}}},
+				{Path: "c", Owner: "team-c", Concerns: "the group 'c'", LastFailure: &admin.Failure{Time: at, Findings: []string{"c/a.yaml:1: must be <1>"}}},
+			},
 			LastReload:  &admin.Reload{Time: at, Outcome: "Refused", Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 			LastFailure: &admin.Failure{Time: at, Findings: []string{"demo/limits.yaml:3: spec.requests: must be <1>"}},
 		},
-		Verdicts: []admin.Tally{{Policy: "sizes", Verdict: "Deny", Count: 7}},
+		Verdicts: []admin.Tally{{Policy: "owners", Verdict: "Error", Count: 2}, {Policy: "sizes", Verdict: "Deny", Count: 7}},
 		Limits:   []admin.Tally{{Policy: "per-client", Verdict: "Refuse", Count: 9}},
 		Rollouts: []admin.Rollout{{Policy: "RegoPolicy/owners", Enforced: "for 10 %", Would: 12, Tried: 4000, Since: at}, {Policy: "RegoPolicy/all", Since: at}},
 		Exceptions: []admin.Exception{
@@ -86,7 +91,7 @@ func TestStatus(t *testing.T) {
 		"Admission Gateway v1.2.3", "Not ready", "up 1h2m3s", "never read yet", "Generation 2, hash abcd", "Refused", "must be <1>", "demo/limits.yaml",
 		"RegoPolicy/owners for 10 % would have refused or changed 12 of 4,000 requests since 2023-11-14T22:13:20Z", "RegoPolicy/all everywhere",
 		"legacy RegoPolicy/owners <imported> 2023-11-14T22:13:20Z (expired) 2", "agreed never 0",
-		"RateLimitPolicy per-client", "sizes Deny 7", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
+		"RateLimitPolicy per-client", "sizes Deny 7", "the policy 'owners' failed for 2 requests", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
 		"a body of 3145728 bytes, 99 deep, with 12345 values; a head of 65536 bytes, a target of 8192 bytes, 100 headers. In all: 4000 connections, 2 heavy requests",
 		"3 requests are in flight, and hold 17 of 4711 bytes",
 		"orders Open 10.0.0.3:9000 (orders.example.com:9000) Unhealthy the answer has the status 500", "more.example.com:80 no such host",

@@ -38,6 +38,8 @@ type Options struct {
 	// Described, if set, returns how policy files read requests. Where they describe a resource, they say what a path
 	// leads to and where the name of an object is. All other paths are read by their structure.
 	Described func() []resource.Resolver
+	// Successes, if set, returns how documents say that operations are answered, by their method and path.
+	Successes []resource.Success
 	// TakesAll lets no request fail because of its path, its method, its name or its type of body: what is no collection
 	// and no item of one is answered with the body that was sent.
 	TakesAll bool
@@ -46,10 +48,11 @@ type Options struct {
 // Server is the API. It is an http.Handler, which Serve and Start put behind a listener. Its methods are safe for
 // concurrent use.
 type Server struct {
-	store   *store
-	maxBody int64
-	record  *Recorder
-	fault   atomic.Pointer[func(*Request) Fault]
+	store     *store
+	maxBody   int64
+	record    *Recorder
+	fault     atomic.Pointer[func(*Request) Fault]
+	successes func() map[operation]*resource.Success // nil: none
 	// resolvers is Options.Described, and takesAll TakesAll.
 	resolvers func() []resource.Resolver
 	takesAll  bool
@@ -78,6 +81,9 @@ func New(o Options) *Server {
 		stop:    make(chan struct{}),
 
 		resolvers: o.Described, takesAll: o.TakesAll,
+	}
+	if len(o.Successes) > 0 {
+		s.successes = sync.OnceValue(func() map[operation]*resource.Success { return successesOf(o.Successes) })
 	}
 	s.SetFault(o.Fault)
 	s.http = &http.Server{

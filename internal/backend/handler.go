@@ -120,9 +120,13 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, body []byte) {
 func (s *Server) serveDescribed(w http.ResponseWriter, r *http.Request, d *described, body []byte) {
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	path = strings.TrimSuffix(path, "/")
+	success := s.successOf(r, d)
+	if success != nil {
+		w = &documentedAnswer{ResponseWriter: w, codes: success.Codes}
+	}
 	switch {
 	case d.isOperation:
-		echo(w, body)
+		perform(w, success, body)
 	case r.Method == http.MethodPost && d.target.name == "":
 		s.createDescribed(w, d, path, jsonOr(body))
 	case d.target.name == "" && r.Method == http.MethodGet && wantsWatch(query):
@@ -174,6 +178,27 @@ func echo(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(jsonOr(body)) // the client may be gone
+}
+
+// perform answers an operation that is no verb of a resource: as its document says, or with the body that it got.
+func perform(w http.ResponseWriter, of *resource.Success, body []byte) {
+	if of == nil || of.Body == nil && of.Codes[0] != http.StatusNoContent {
+		echo(w, body)
+		return
+	}
+	if of.Media != "" {
+		w.Header().Set("Content-Type", of.Media)
+	}
+	w.WriteHeader(of.Codes[0])
+	_, _ = w.Write(of.Body) // the client may be gone
+}
+
+// successOf returns how the document of an operation says that it is answered; nil if none does.
+func (s *Server) successOf(r *http.Request, d *described) *resource.Success {
+	if s.successes == nil {
+		return nil
+	}
+	return s.successes()[operation{r.Method, d.info.Route}]
 }
 
 // listOf returns the list of objects as a resource has it.

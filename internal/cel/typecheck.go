@@ -21,6 +21,7 @@ import (
 type ObjectType struct {
 	name string
 	decl *apiservercel.DeclType // its parts have no names yet
+	open openTypes              // within decl
 }
 
 // NewObjectType takes the fields and types from a schema as an API server publishes it. The name,
@@ -31,7 +32,9 @@ func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
 	if decl == nil {
 		return nil
 	}
-	return &ObjectType{name, typeNamed(decl, s)}
+	t := &ObjectType{name, typeNamed(decl, s), openTypes{}}
+	t.open.add(t.decl, s)
+	return t
 }
 
 // TypeNameExtension names the type of an object in a schema, so that two fields are known to have
@@ -71,6 +74,8 @@ type TypeChecker struct {
 	env       *celgo.Env
 	variables *apiservercel.DeclType
 	roots     map[string]*apiservercel.DeclType
+	object    *ObjectType
+	failing   map[string]bool // the variables that always fail
 }
 
 // TypedVariables are the types of a policy's variables.
@@ -91,7 +96,7 @@ type TypedVariables struct {
 // NewTypeChecker starts to check a policy.
 func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
 	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
-	c := &TypeChecker{variables: variables, roots: map[string]*apiservercel.DeclType{}}
+	c := &TypeChecker{variables: variables, roots: map[string]*apiservercel.DeclType{}, object: v.Object, failing: map[string]bool{}}
 	declared := []*apiservercel.DeclType{namespaceType(), requestType(), httpType(), variables}
 	options := []celgo.EnvOption{
 		celgo.Variable(plan.NameNamespaceObject, namespaceType().CelType()),
@@ -150,6 +155,10 @@ func (c *TypeChecker) Variable(name, expression string) error {
 		declared = declType(ast.OutputType())
 	}
 	c.variables.Fields[name] = apiservercel.NewDeclField(name, declared, true, nil, nil)
+	if issues != nil {
+		fate, _ := c.Fate(expression)
+		c.failing[name] = fate == AlwaysErrs
+	}
 	return problem(expression, issues)
 }
 

@@ -88,7 +88,7 @@ unregisteredResources: {protectStatus: true, checkNames: true}
 	cluster.assumeDialect()
 	want.Upstreams = []UpstreamSpec{orders, cluster}
 	want.Routes = []Route{{Host: "orders.example.com", PathPrefix: "/v2", Upstream: "orders"}, {PathPrefix: "/", Upstream: "cluster"}}
-	want.Policies.Paths = []string{filepath.Join(dir, "policies"), "/etc/gateway/more.yaml"}
+	want.Policies.Paths = PolicyPaths(filepath.Join(dir, "policies"), "/etc/gateway/more.yaml")
 	want.Limits.BodyBytes, want.Limits.JSONDepth = 1<<20, 32
 	want.Timeouts.HeaderDeadlineSeconds = 5
 	want.DrainSeconds, want.UnderscoreHeaders = 0, Drop
@@ -111,7 +111,7 @@ func TestFlagsOverride(t *testing.T) {
 	want.Listen, want.Admin.Listen = ":2", ":3"
 	u := defaultUpstream()
 	u.Name, u.Endpoints, u.Dialect = "default", []string{"http://c"}, Plain
-	want.Upstreams, want.Routes, want.Policies.Paths = []UpstreamSpec{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, []string{"y", "z"}
+	want.Upstreams, want.Routes, want.Policies.Paths = []UpstreamSpec{u}, []Route{{PathPrefix: "/", Upstream: "default"}}, PolicyPaths("y", "z")
 	want.hash, want.stated = c.hash, c.stated // TestHash, TestReload
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", c, want)

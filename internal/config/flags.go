@@ -55,7 +55,7 @@ func (f *Flags) apply(c *Configuration) []error {
 		}
 	}
 	if len(f.Policies) > 0 {
-		c.Policies.Paths = f.Policies
+		c.Policies.Paths = PolicyPaths(f.Policies...)
 	}
 	for _, p := range f.Policies {
 		if p == "" {

@@ -36,7 +36,7 @@ func (v *validator) configuration(c *Configuration) {
 	}
 	v.routes(c)
 	v.identity(c)
-	v.policies(&c.Policies)
+	v.policies(&c.Policies, c.Routes)
 	v.limits(&c.Limits)
 	t := &c.Timeouts
 	v.within("timeouts.headerDeadlineSeconds", t.HeaderDeadlineSeconds, 1, maxSeconds)

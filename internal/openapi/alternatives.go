@@ -11,7 +11,8 @@ import (
 )
 
 // groups translates anyOf and oneOf. What they are used for besides real alternatives is seen through: null as one of two,
-// a list of types, and a list of values with descriptions.
+// a list of types, and a list of values with descriptions. Real ones are translated for Kubernetes' documents, whose schemas have
+// no judge.
 func (b *builder) groups(c *conjunction) {
 	for i := 0; i < len(c.parts); i++ { // which grows
 		p := c.parts[i]

@@ -334,6 +334,11 @@ func (c *conjunction) isEmpty() bool {
 	return true
 }
 
+// isAnyMedia reports whether a contentMediaType is that of arbitrary bytes (RFC 2046), as files of each media type are.
+func isAnyMedia(media document.Node) bool {
+	return strings.EqualFold(media.Str(), "application/octet-stream")
+}
+
 // readFile makes a property one whose value is the name of a file.
 func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file document.Node, isList bool) {
 	part.IsFile = true
@@ -351,7 +356,7 @@ func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file d
 	c.each("pattern", func(n document.Node) {
 		f.doc.report.gap(n, "is not enforced: the gateway does not read what is in files")
 	})
-	if media, found := c.get("contentMediaType"); found && len(part.Media) == 0 {
+	if media, found := c.get("contentMediaType"); found && len(part.Media) == 0 && !isAnyMedia(media) {
 		part.Media = []string{strings.ToLower(strings.Clone(media.Str()))}
 	}
 	name := apiextensionsv1.JSONSchemaProps{Type: "string"}

@@ -66,14 +66,13 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 				}
 				continue
 			}
-			o := d.documentedOf(p, name, operation, settings)
 			key := name + " " + p.address()
 			if first := known[key]; first != nil {
 				d.report.warn(operation, "is not enforced: requests of it are ones of '%s' too, which counts", first.path)
 				continue
 			}
 			known[key] = p
-			all = append(all, o)
+			all = append(all, d.documentedOf(p, name, operation, settings))
 		}
 	}
 	return all

@@ -254,7 +254,11 @@ func (w *walker) schema(n document.Node) {
 			if !isIdentity(m) {
 				w.report.gap(m, "is not enforced: %s", foreignKeywords[name])
 			}
-		case "xml", "contentSchema", "contentMediaType":
+		case "contentMediaType":
+			if !isAnyMedia(m) {
+				w.report.gap(m, "is not enforced: %s", foreignKeywords[name])
+			}
+		case "xml", "contentSchema":
 			w.report.gap(m, "is not enforced: %s", foreignKeywords[name])
 		case "writeOnly":
 			if m.Bool() && !w.watchesAll {

@@ -12,7 +12,8 @@ import (
 )
 
 // Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack. It adds to the
-// structural schema of the same value.
+// structural schema of the same value. Values of Kubernetes' documents are validated by it. All other documents have a [Judge]
+// for that: of their schemas it says only which types the text of a parameter or a field may stand for.
 type Beyond struct {
 	// Types are JSON types, null among them. The value has one of them; empty means what the schema
 	// says.

@@ -78,6 +78,8 @@ func TestDocsOfMetrics(t *testing.T) {
 // fill records something of each kind.
 func fill(t *Telemetry) {
 	t.PoliciesCompiled([]PolicyStage{{"read", time.Second}})
+	t.PolicyFolders([]PolicyFolder{{"a", "team-a", "", time.Unix(1, 0)}})
+	t.FolderRefused("a", "team-a")
 	r := denied()
 	t.RequestDone(r, nil)
 	t.PolicyDecided("p", "Deny", 3)

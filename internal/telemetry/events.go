@@ -45,6 +45,7 @@ type events struct {
 	unfilled named
 	contract named
 	sinks    named
+	held     named
 }
 
 // PolicyDecided counts the decision of a policy on a request, and the units of cost that its
@@ -90,7 +91,7 @@ func (t *Telemetry) RateLimited(policy string) { t.events.limited.add(policy, ""
 // RateLimitWarned counts a request that the named RateLimitPolicy would have refused, were it enforced.
 func (t *Telemetry) RateLimitWarned(policy string) { t.events.warned.add(policy, "") }
 
-// PolicyErred counts a request that was refused because the named policy failed.
+// PolicyErred counts a request for which the named policy failed, and that is refused, or will be once the policy is enforced.
 func (t *Telemetry) PolicyErred(policy string) { t.events.erred.add(policy, "") }
 
 // AdmissionDenied counts a request that the named policy refused. A request that several policies refuse counts for each.
@@ -187,6 +188,9 @@ type Tally struct {
 	Count      int64
 }
 
+// FolderRefused counts a request that was refused because a folder of policy files could have policies for it, and has errors.
+func (t *Telemetry) FolderRefused(folder, owner string) { t.events.held.add(folder, owner) }
+
 // Totals has the present values of counters. Each list is in the order of its names.
 type Totals struct {
 	Verdicts   []Tally // the decisions of policies
@@ -236,6 +240,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [3]attribute.Key{"upstream", "outcome"}},
 		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [3]attribute.Key{"sink", "reason"}},
 		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [3]attribute.Key{"outcome"}},
+		{&e.held, "gateway_policy_folder_refused_requests", "Requests refused because the policy files that an owner has for them have errors and never came into force, by folder and owner.", [3]attribute.Key{"folder", "owner"}},
 		{&e.upstream, "gateway_upstream_errors", "Requests that an upstream failed to answer, by upstream and reason.", [3]attribute.Key{"upstream", "reason"}},
 	} {
 		one.into.labels = one.labels

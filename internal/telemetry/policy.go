@@ -15,6 +15,16 @@ type policyState struct {
 	overdue           atomic.Bool
 	active            atomic.Pointer[activePolicies]
 	stages            atomic.Pointer[[]PolicyStage]
+	folders           atomic.Pointer[[]PolicyFolder]
+}
+
+// A PolicyFolder is how the policy files of an owner are.
+type PolicyFolder struct {
+	Name, Owner string
+	// Hash is of the files in force; "" if none are.
+	Hash string
+	// FailingSince is since when newer files are refused; zero while they are not.
+	FailingSince time.Time
 }
 
 // A PolicyStage says how long a stage of a load of the policy files took.
@@ -40,6 +50,9 @@ func (t *Telemetry) PoliciesLoaded(generation int64, hash string, at time.Time) 
 // PoliciesCompiled records how long the stages of a load of the policy files took, whether the set comes into force or not.
 func (t *Telemetry) PoliciesCompiled(stages []PolicyStage) { t.policy.stages.Store(&stages) }
 
+// PolicyFolders records how the folders with owners are.
+func (t *Telemetry) PolicyFolders(folders []PolicyFolder) { t.policy.folders.Store(&folders) }
+
 // PoliciesActivated records that the set of the given generation and content hash is in force because
 // a bundle changed, and not the files.
 func (t *Telemetry) PoliciesActivated(generation int64, hash string) {
@@ -47,6 +60,17 @@ func (t *Telemetry) PoliciesActivated(generation int64, hash string) {
 	if before := t.policy.active.Load(); before != nil {
 		next.read = before.read
 	}
+	t.policy.active.Store(&next)
+}
+
+// PoliciesSeen records that the policy files were read at the given time, and are those in force still.
+func (t *Telemetry) PoliciesSeen(at time.Time) {
+	before := t.policy.active.Load()
+	if before == nil {
+		return
+	}
+	next := *before
+	next.read = at
 	t.policy.active.Store(&next)
 }
 
@@ -116,6 +140,9 @@ func (p *policyState) register(m metric.Meter) error {
 			}
 			return nil
 		})); err != nil {
+		return err
+	}
+	if err := p.registerFolders(m); err != nil {
 		return err
 	}
 	_, err := m.Int64ObservableGauge("gateway_policy_info",
@@ -195,6 +222,40 @@ func (c *configState) register(m metric.Meter) error {
 			if a := c.active.Load(); a != nil {
 				o.Observe(1, metric.WithAttributes(attribute.String("hash", a.hash)))
 			}
+			return nil
+		}))
+	return err
+}
+
+// registerFolders makes the metrics of folders with owners.
+func (p *policyState) registerFolders(m metric.Meter) error {
+	each := func(visit func(*PolicyFolder)) {
+		if folders := p.folders.Load(); folders != nil {
+			for i := range *folders {
+				visit(&(*folders)[i])
+			}
+		}
+	}
+	if _, err := m.Int64ObservableGauge("gateway_policy_folder_info",
+		metric.WithDescription("Always 1; the labels are an owner's folder of policy files, and the content hash of its files in force, empty if none are."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			each(func(f *PolicyFolder) {
+				o.Observe(1, metric.WithAttributes(attribute.String("folder", f.Name), attribute.String("owner", f.Owner), attribute.String("hash", f.Hash)))
+			})
+			return nil
+		})); err != nil {
+		return err
+	}
+	_, err := m.Float64ObservableGauge("gateway_policy_folder_failing_since_timestamp",
+		metric.WithDescription("Since when the newest policy files of an owner are refused, in Unix time; 0 while they are in force."), metric.WithUnit("s"),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			each(func(f *PolicyFolder) {
+				since := 0.0
+				if !f.FailingSince.IsZero() {
+					since = float64(f.FailingSince.UnixMilli()) / 1000
+				}
+				o.Observe(since, metric.WithAttributes(attribute.String("folder", f.Name), attribute.String("owner", f.Owner)))
+			})
 			return nil
 		}))
 	return err

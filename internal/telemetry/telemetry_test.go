@@ -247,7 +247,9 @@ func TestPolicyMetrics(t *testing.T) {
 	tel.PoliciesRejected()
 	tel.PoliciesCompiled([]PolicyStage{{"read", time.Second}, {"gone", time.Second}})
 	tel.PoliciesCompiled([]PolicyStage{{"read", 30 * time.Millisecond}, {"take", 2 * time.Second}})
-	tel.PoliciesLoaded(2, "bbbb", time.UnixMilli(1_700_000_060_250))
+	tel.PoliciesLoaded(2, "bbbb", time.UnixMilli(1_700_000_000_001))
+	tel.PoliciesSeen(time.UnixMilli(1_700_000_060_250))
+	tel.PolicyFolders([]PolicyFolder{{"a", "team-a", "", time.UnixMilli(1_700_000_060_250)}, {"b", "team-b", "x", time.Time{}}})
 	// The old set's hash is gone: two hashes at once would read as a drift between replicas.
 	equalLines(t, scrape(t, tel), []string{
 		`gateway_config_info{hash="2222"} 1`,
@@ -259,6 +261,10 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_credentials_reload_failure_total 0`,
 		`gateway_credentials_reload_success_total 0`,
 		`gateway_log_dropped_lines_total 0`,
+		`gateway_policy_folder_failing_since_timestamp_seconds{folder="a",owner="team-a"} 1.70000006025e+09`,
+		`gateway_policy_folder_failing_since_timestamp_seconds{folder="b",owner="team-b"} 0`,
+		`gateway_policy_folder_info{folder="a",hash="",owner="team-a"} 1`,
+		`gateway_policy_folder_info{folder="b",hash="x",owner="team-b"} 1`,
 		`gateway_policy_generation 2`,
 		`gateway_policy_info{hash="bbbb"} 1`,
 		`gateway_policy_load_stage_seconds{stage="read"} 0.03`,

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,8 +39,8 @@ type Store struct {
 	options Options
 
 	mu   sync.Mutex
-	kept string    // the hash of what was kept last
-	at   time.Time // when
+	kept string               // what was kept last
+	at   map[string]time.Time // when it was last without errors, by folder
 }
 
 const (
@@ -55,6 +57,7 @@ var (
 	ErrForeign = errors.New("it belongs to another configuration")
 	ErrOld     = errors.New("it is older than `maxAgeSeconds`")
 	ErrChanged = errors.New("it leaves out a file with Secrets, which has changed since")
+	ErrNone    = errors.New("it has none of these files")
 )
 
 // New returns a store, or an error if the key cannot be used.
@@ -66,9 +69,15 @@ func New(o Options) (*Store, error) {
 
 // The file is a line with the code that authenticates the rest, and the rest as JSON.
 type content struct {
-	At            time.Time `json:"at"`
-	Configuration string    `json:"configuration"`
-	Files         []kept    `json:"files"`
+	Configuration string   `json:"configuration"`
+	Folders       []folder `json:"folders"`
+}
+
+// folder is what one owner has of the files.
+type folder struct {
+	Name  string    `json:"name"`
+	At    time.Time `json:"at"`
+	Files []kept    `json:"files"`
 }
 
 type kept struct {
@@ -76,30 +85,39 @@ type kept struct {
 	Role      source.Role `json:"role,omitempty"`
 	Root      string      `json:"root"`
 	IsOutside bool        `json:"isOutside,omitempty"`
+	IsUnused  bool        `json:"isUnused,omitempty"`
 	Data      []byte      `json:"data,omitempty"`
 	// Withheld is the code of a file with Secrets, whose contents are not kept.
 	Withheld string `json:"withheld,omitempty"`
 }
 
-// Keep keeps files that are in force at a time. Files that were kept a short while before are not
-// written again.
-func (s *Store) Keep(files *source.Source, at time.Time) error {
+// A Part is the files of one folder that are in force, and when they were last without errors.
+type Part struct {
+	Folder string
+	Files  *source.Source
+	At     time.Time
+}
+
+// Keep keeps the files of all folders. Those that were kept a short while before are not written again.
+func (s *Store) Keep(parts []Part) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kept == files.Fingerprint() && at.Sub(s.at) < s.options.MaxAge/touches {
+	var all strings.Builder
+	isNew := false
+	for _, p := range parts {
+		all.WriteString(p.Folder + "\n" + p.Files.Fingerprint() + "\n\n")
+		isNew = isNew || p.At.Sub(s.at[p.Folder]) >= s.options.MaxAge/touches
+	}
+	if s.kept == all.String() && !isNew {
 		return nil
 	}
 	key, err := s.key()
 	if err != nil {
 		return err
 	}
-	c := content{At: at.UTC().Round(0), Configuration: s.options.Configuration, Files: make([]kept, len(files.Files))}
-	for i, f := range files.Files {
-		k := kept{Name: f.Name, Role: f.Role, Root: f.Root, IsOutside: f.IsOutside, Data: f.Data}
-		if hasSecrets(&f) {
-			k.Data, k.Withheld = nil, code(key, f.Data)
-		}
-		c.Files[i] = k
+	c, times := content{Configuration: s.options.Configuration, Folders: make([]folder, len(parts))}, map[string]time.Time{}
+	for i, p := range parts {
+		c.Folders[i], times[p.Folder] = folderOf(&p, key), p.At
 	}
 	data, err := json.Marshal(&c)
 	if err != nil {
@@ -108,8 +126,21 @@ func (s *Store) Keep(files *source.Source, at time.Time) error {
 	if err := s.write(append([]byte(code(key, data)+"\n"), data...)); err != nil {
 		return err
 	}
-	s.kept, s.at = files.Fingerprint(), at
+	s.kept, s.at = all.String(), times
 	return nil
+}
+
+// folderOf returns what is kept of the files of a folder.
+func folderOf(p *Part, key []byte) folder {
+	f := folder{Name: p.Folder, At: p.At.UTC().Round(0), Files: make([]kept, len(p.Files.Files))}
+	for i, file := range p.Files.Files {
+		k := kept{Name: file.Name, Role: file.Role, Root: file.Root, IsOutside: file.IsOutside, IsUnused: file.IsUnused, Data: file.Data}
+		if hasSecrets(&file) {
+			k.Data, k.Withheld = nil, code(key, file.Data)
+		}
+		f.Files[i] = k
+	}
+	return f
 }
 
 // write replaces the file at once.
@@ -133,17 +164,14 @@ func (s *Store) write(data []byte) (err error) {
 	return os.Rename(f.Name(), s.options.Path)
 }
 
-// Restore returns the files that were kept, and when they were last without errors. now are the
+// Restore returns the files of a folder that were kept, and when they were last without errors. now are the
 // files as they are, of which those with Secrets are taken. The error says why the kept files are
 // not used.
-func (s *Store) Restore(now *source.Source, at time.Time) (*source.Source, time.Time, error) {
+func (s *Store) Restore(name string, now *source.Source, at time.Time) (*source.Source, time.Time, error) {
+	var f *folder
 	c, err := s.read()
-	switch {
-	case err != nil:
-	case c.Configuration != s.options.Configuration:
-		err = ErrForeign
-	case at.Sub(c.At) > s.options.MaxAge || c.At.Sub(at) > s.options.MaxAge: // a clock that is wrong is no younger file
-		err = fmt.Errorf("%w: it is of %s", ErrOld, c.At.Format(time.RFC3339))
+	if err == nil {
+		f, err = s.usable(c, name, at)
 	}
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("%s may not be used: %w", s.options.Path, err)
@@ -152,19 +180,35 @@ func (s *Store) Restore(now *source.Source, at time.Time) (*source.Source, time.
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	files := make([]source.File, len(c.Files))
-	for i, k := range c.Files {
+	files := make([]source.File, len(f.Files))
+	for i, k := range f.Files {
 		data := k.Data
 		if k.Withheld != "" {
 			if data = contentOf(now, k.Name); !hmac.Equal([]byte(code(key, data)), []byte(k.Withheld)) {
 				return nil, time.Time{}, fmt.Errorf("%s may not be used: %w: %s", s.options.Path, ErrChanged, k.Name)
 			}
 		}
-		files[i] = source.File{Name: k.Name, Data: data, Role: k.Role, Root: k.Root, IsOutside: k.IsOutside}
+		files[i] = source.File{Name: k.Name, Data: data, Role: k.Role, Root: k.Root, IsOutside: k.IsOutside, IsUnused: k.IsUnused}
 	}
 	restored := source.Of(files)
 	restored.Dirs = now.Dirs
-	return restored, c.At, nil
+	return restored, f.At, nil
+}
+
+// usable returns the folder of a name if it may be used at a time.
+func (s *Store) usable(c *content, name string, at time.Time) (*folder, error) {
+	if c.Configuration != s.options.Configuration {
+		return nil, ErrForeign
+	}
+	i := slices.IndexFunc(c.Folders, func(f folder) bool { return f.Name == name })
+	if i < 0 {
+		return nil, ErrNone
+	}
+	f := &c.Folders[i]
+	if at.Sub(f.At) > s.options.MaxAge || f.At.Sub(at) > s.options.MaxAge { // a clock that is wrong is no younger file
+		return nil, fmt.Errorf("%w: it is of %s", ErrOld, f.At.Format(time.RFC3339))
+	}
+	return f, nil
 }
 
 func (s *Store) read() (*content, error) {

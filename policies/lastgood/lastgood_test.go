@@ -44,6 +44,9 @@ func files() *source.Source {
 	})
 }
 
+// parts are the files of one folder.
+func parts(files *source.Source, at time.Time) []Part { return []Part{{"p", files, at}} }
+
 // TestRestore: files come back as they were kept, and for none but whom they are meant.
 func TestRestore(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -84,7 +87,7 @@ func TestRestore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Keep(files(), at); err != nil {
+			if err := s.Keep(parts(files(), at)); err != nil {
 				t.Fatal(err)
 			}
 			if c.change != nil {
@@ -94,7 +97,7 @@ func TestRestore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, when, err := later.Restore(c.now, at.Add(c.after))
+			got, when, err := later.Restore("p", c.now, at.Add(c.after))
 			if c.err != nil {
 				if got != nil || !errors.Is(err, c.err) && !strings.Contains(err.Error(), "no such file") {
 					t.Errorf("got %v, %v, want %v", got, err, c.err)
@@ -126,7 +129,7 @@ func TestKeep(t *testing.T) {
 	}
 	keep := func(files *source.Source, after time.Duration) []byte {
 		t.Helper()
-		if err := s.Keep(files, at.Add(after)); err != nil {
+		if err := s.Keep(parts(files, at.Add(after))); err != nil {
 			t.Fatal(err)
 		}
 		return text()
@@ -155,7 +158,7 @@ func TestKeep(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 	s.options.Path = filepath.Join(o.Path, "below-a-file")
-	if err := s.Keep(files(), at); err == nil {
+	if err := s.Keep(parts(files(), at)); err == nil {
 		t.Error("no error for a folder that is none")
 	}
 }

@@ -36,7 +36,19 @@ func Refine(found []finding.Finding, files []source.File) []finding.Finding {
 			}
 		}
 	}
-	return all
+	return withoutRepeated(all)
+}
+
+// withoutRepeated leaves out what is wrong with an expression where another finding says that it fails for this reason.
+func withoutRepeated(all []finding.Finding) []finding.Finding {
+	said := map[finding.Finding]bool{}
+	for _, f := range all {
+		if prefix := failing.FindString(f.Message); prefix != "" {
+			f.Message = f.Message[len(prefix):]
+			said[f] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(f finding.Finding) bool { return said[f] })
 }
 
 type refiner struct {
@@ -111,6 +123,7 @@ func (r *refiner) expression(f finding.Finding) []finding.Finding {
 // aim moves a place in a row of an expression from the bracket of a call, or the dot before a field, to the name that is
 // wrong.
 func aim(problem, row string, at int) int {
+	problem = strings.TrimPrefix(problem, failing.FindString(problem))
 	m := undeclared.FindStringSubmatch(problem)
 	if m == nil {
 		m = undefined.FindStringSubmatch(problem)
@@ -144,11 +157,15 @@ func (r *refiner) place(f finding.Finding, text string, row, at int) (line, colu
 var (
 	undeclared = regexp.MustCompile(`^undeclared reference to '([^']+)' \(in container ''\)$`)
 	undefined  = regexp.MustCompile(`^undefined field '([^']+)'$`)
+	failing    = regexp.MustCompile(`^` + cel.FailsAlways + `(?: of [^:]+)?: `)
 	expecting  = regexp.MustCompile(` expecting \{.*\}$`)
 )
 
 // words says what is wrong with an expression, and what may have been meant.
 func (r *refiner) words(problem, row, path, message string) string {
+	if prefix := failing.FindString(problem); prefix != "" {
+		return prefix + r.words(problem[len(prefix):], row, path, message)
+	}
 	if m := undeclared.FindStringSubmatch(problem); m != nil {
 		if i := strings.Index(row, m[1]+"("); i >= 0 {
 			if r.functions == nil {

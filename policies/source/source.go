@@ -35,6 +35,8 @@ type File struct {
 	// IsUnused says that a file Settings of its folder, or of one above, has `unused: Allow`: it is meant that some of
 	// what it says can never apply.
 	IsUnused bool
+	// Folder is the index of the Folder of the Source that the file is of.
+	Folder int
 	// real is the file behind the links, info what it was like as it was opened.
 	real string
 	info fs.FileInfo
@@ -78,8 +80,12 @@ type Source struct {
 	Files []File
 	// Dirs are the directories that decide what the paths hold, for watching.
 	Dirs []string
-	// Hash is the SHA-256 of the contents, whatever the files' names and order.
+	// Hash is the SHA-256 of the contents, whatever the files' names and order, and of which folders are left out.
 	Hash string
+	// Folders are the owners' parts of the files; nil if the files are not told apart by owners. Held are those whose files
+	// are left out because they have errors.
+	Folders []Folder
+	Held    []*Folder
 	// Focus is the file that findings are wanted about; "" means all. Errors are found in every file,
 	// but what takes long and is only advice is left out of the others.
 	Focus string
@@ -107,7 +113,7 @@ func Read(paths []string, p *Progress) *Source {
 
 // Of makes a source of files whose contents are known. Each needs a name.
 func Of(files []File) *Source {
-	s := &Source{Files: files, Hash: hashOf(files)}
+	s := &Source{Files: files, Hash: hashOf(files, nil)}
 	slices.SortStableFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return s
 }
@@ -136,11 +142,11 @@ func readOnce(paths []string, p *Progress) *Source {
 	slices.SortStableFunc(w.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	slices.Sort(w.Dirs)
 	w.Dirs = slices.Compact(w.Dirs)
-	w.Hash = hashOf(w.Files)
+	w.Hash = hashOf(w.Files, nil)
 	return w.Source
 }
 
-func hashOf(files []File) string {
+func hashOf(files []File, held []*Folder) string {
 	sums := make([][]byte, len(files))
 	for i, f := range files {
 		sum := sha256.Sum256(f.Data)
@@ -150,6 +156,9 @@ func hashOf(files []File) string {
 	all := sha256.New()
 	for _, sum := range sums {
 		_, _ = all.Write(sum) // a hash takes everything
+	}
+	for _, f := range held {
+		_, _ = all.Write([]byte("\nheld " + f.Name()))
 	}
 	return hex.EncodeToString(all.Sum(nil))
 }

@@ -87,6 +87,16 @@ var alerts = []alert{{
 	summary: "Policy files are not in force",
 	detail:  "{{ $labels.instance }} of {{ $labels.job }} cannot read its policy files, or refuses them; the last good set is in force.",
 }, {
+	name: "GatewayPolicyFolderRefused", severity: "warning", during: "5m",
+	expr:    `gateway_policy_folder_failing_since_timestamp_seconds > 0`,
+	summary: "Policy files of an owner are not in force",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} refuses the newest policy files of {{ $labels.owner }} in {{ $labels.folder }}.",
+}, {
+	name: "GatewayPolicyFolderHeld", severity: "critical", during: "1m",
+	expr:    `gateway_policy_folder_info{hash=""} == 1`,
+	summary: "Requests are refused because policy files of an owner have errors",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} has no policy files of {{ $labels.owner }} in force, and refuses what {{ $labels.folder }} concerns with 503.",
+}, {
 	name: "GatewayPoliciesOverdue", severity: "warning",
 	expr:    `gateway_policy_reload_overdue == 1`,
 	summary: "Reading policy files takes too long",

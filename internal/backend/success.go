@@ -1,0 +1,58 @@
+package backend
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/admission-gateway/gateway/internal/resource"
+)
+
+// An operation identifies one of a document: its method, and its path as the document writes it.
+type operation struct{ method, route string }
+
+// successesOf returns the answers of documents by their operations. Of several documents with an operation the first counts.
+func successesOf(all []resource.Success) map[operation]*resource.Success {
+	by := map[operation]*resource.Success{}
+	for i := range all {
+		for _, route := range all[i].Templates {
+			if key := (operation{all[i].Method, route}); by[key] == nil {
+				by[key] = &all[i]
+			}
+		}
+	}
+	return by
+}
+
+// A documented answer has a status code that the document declares, in place of one of the server's own.
+type documentedAnswer struct {
+	http.ResponseWriter
+	codes   []int
+	isEmpty bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *documentedAnswer) WriteHeader(code int) {
+	if code >= 200 && code < 300 && !slices.Contains(a.codes, code) {
+		code = a.codes[0]
+	}
+	if a.isEmpty = code == http.StatusNoContent || code == http.StatusResetContent; a.isEmpty {
+		a.Header().Del("Content-Type")
+		a.Header().Del("Content-Length")
+	}
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (a *documentedAnswer) Write(body []byte) (int, error) {
+	if a.isEmpty {
+		return len(body), nil
+	}
+	return a.ResponseWriter.Write(body)
+}
+
+// Flush implements http.Flusher.
+func (a *documentedAnswer) Flush() {
+	if f, can := a.ResponseWriter.(http.Flusher); can {
+		f.Flush()
+	}
+}

@@ -1,0 +1,108 @@
+package cel
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// fateType has objects that know no other members than the ones that their schema names, but for `open`.
+func fateType(t *testing.T) *ObjectType {
+	t.Helper()
+	text, whole, flag := *spec.StringProperty(), *spec.Int64Property(), *spec.BoolProperty()
+	object := func(properties map[string]spec.Schema) spec.Schema {
+		return spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: properties}}
+	}
+	open := object(map[string]spec.Schema{"known": text})
+	open.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	parts := *spec.ArrayProperty(new(object(map[string]spec.Schema{"weight": whole})))
+	root := object(map[string]spec.Schema{"spec": object(map[string]spec.Schema{
+		"size": whole, "name": text, "on": flag, "when": *spec.DateTimeProperty(), "ratio": *spec.Float64Property(),
+		"tags": *spec.ArrayProperty(&text), "labels": *spec.MapProperty(&text), "parts": parts, "open": open,
+	})})
+	typ := NewObjectType("Widget", &root, true)
+	if typ == nil {
+		t.Fatal("the schema gives no type")
+	}
+	return typ
+}
+
+// TestFate: an expression that fails for every object is known to, and no other one is.
+func TestFate(t *testing.T) {
+	checker, err := NewTypeChecker(TypedVariables{Object: fateType(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, expression := range map[string]string{"size": "object.spec.size", "broken": "object.spec.none", "guarded": "has(object.spec.none) ? object.spec.none : 1"} {
+		_ = checker.Variable(name, expression) // what is wrong with it is in its fate
+	}
+	const fails, isTrue, isFalse, open = "fails", "true", "false", "open"
+	for expression, want := range map[string]string{
+		"object.spec.none < 5":                                           fails,
+		"object.none == 1":                                               fails,
+		"object.metadata.nome == 'a'":                                    fails,
+		"object.spec.none.deeper == 1":                                   fails,
+		"object.spec.parts[0].none == 1":                                 fails,
+		"object.spec.size < '5'":                                         fails,
+		"object.spec.size + 'a' == 'b'":                                  fails,
+		"object.spec.size.startsWith('a')":                               fails,
+		"object.spec.name.startsWith(5)":                                 fails,
+		"!object.spec.size":                                              fails,
+		"object.spec.tags < 5":                                           fails,
+		"object.spec.size / 0 == 1":                                      fails,
+		"object.spec.size % 0 == 1":                                      fails,
+		"[1, 2][2] == object.spec.size":                                  fails,
+		"[1, 2][-1] == object.spec.size":                                 fails,
+		"object.spec.none in ['a']":                                      fails,
+		"object.spec.none.all(x, x == 1)":                                fails,
+		"variables.broken == 1":                                          fails,
+		"object.spec.none == 1 && object.spec.none == 2":                 fails,
+		"true && object.spec.none == 1":                                  fails,
+		"object.spec.none == 1 || false":                                 fails,
+		"object.spec.on ? object.spec.none == 1 : object.spec.gone == 1": fails,
+		"size(object.spec.none) > 0":                                     fails,
+		"object.spec.none.orValue(1) == 1":                               fails,
+		"has(object.spec.none.deeper)":                                   fails,
+		"{'a': object.spec.none} == {}":                                  fails,
+		"[object.spec.none] == []":                                       fails,
+		"has(object.spec.none)":                                          isFalse,
+		"!has(object.spec.none)":                                         isTrue,
+		"!has(object.spec.none) || object.spec.none < 5":                 isTrue,
+		"has(object.spec.none) && object.spec.none < 5":                  isFalse,
+		"has(object.spec.none) ? object.spec.none < 5 : true":            isTrue,
+		"object.spec.none == 1 || true":                                  isTrue,
+		"object.spec.none == 1 || object.spec.on":                        open,
+		"object.spec.on && object.spec.none == 1":                        open,
+		"object.spec.on ? object.spec.none == 1 : true":                  open,
+		"object.?spec.?none.hasValue()":                                  open,
+		"object.spec.?none.orValue(1) == 1":                              open,
+		"object.spec.name.orValue(object.spec.none) == 1":                open,
+		"object.spec.tags.all(t, t == object.spec.none)":                 open,
+		"object.spec.labels.none == 'a'":                                 open,
+		"object.spec.labels['none'] == 'a'":                              open,
+		"object.spec.open.none == 'a'":                                   open,
+		"object.spec['none'] == 1":                                       open,
+		"oldObject.spec.none == 1":                                       open,
+		"object.spec.when < '2020'":                                      open,
+		"object.spec.ratio + 1 > 2":                                      open,
+		"object.spec.size == 'a'":                                        open,
+		"object.spec.size / 1 == 1":                                      open,
+		"object.spec.size / 0.5 > 1.0":                                   open,
+		"[1, 2][1] == object.spec.size":                                  open,
+		"variables.size < 5":                                             open,
+		"variables.guarded == 1":                                         open,
+		"dyn(object).none == 1":                                          open,
+		"[1, 2].exists(object, object.none == 1)":                        open,
+		"object == null || object.spec.none == 1":                        open,
+	} {
+		fate, err := checker.Fate(expression)
+		got := map[Fate]string{AnyFate: open, AlwaysErrs: fails, AlwaysTrue: isTrue, AlwaysFalse: isFalse}[fate]
+		if got != want || (err != nil) != (got == fails) {
+			t.Errorf("%s: got %s (%v), want %s", expression, got, err, want)
+		}
+		if err != nil && !strings.HasPrefix(Prefixed(err, "fails: "), "ERROR: <input>:1:") {
+			t.Errorf("%s: the error has no place: %s", expression, Prefixed(err, "fails: "))
+		}
+	}
+}
