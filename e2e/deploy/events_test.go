@@ -117,6 +117,6 @@ policies: [policies.yaml]
 	eventually(t, "refused files are recorded", func() bool {
 		const about = "Warning PoliciesRejected Load by admission-gateway.io/gateway, v1 Pod gateways/gateway-0, "
 		got := recorded("gateways")
-		return strings.HasPrefix(got, about) && strings.Contains(got, filepath.Join(dir, "policies.yaml")+":5: spec.validations: Required value")
+		return strings.HasPrefix(got, about) && strings.Contains(got, filepath.Join(dir, "policies.yaml")+":5:1: spec.validations: Required value")
 	})
 }
