@@ -59,8 +59,8 @@ test: programs ## run all tests; those that take long in a sample
 	@(cd e2e/apis && $(SAMPLE) -count=1 ./...) & apis=$$!; \
 	(cd e2e && $(SAMPLE) ./...); code=$$?; wait $$apis && exit $$code
 
-race: programs ## run the tests of concurrent packages whole, under the race detector
-	$(TEST) -timeout 60m -race $(RACE)
+race: programs ## run the tests of concurrent packages whole, under the race detector; SHORT=-short takes samples
+	$(TEST) -timeout 60m -race $(SHORT) $(RACE)
 
 proofs: programs ## run the tests of all packages whole
 	$(TEST) -timeout 30m ./...
