@@ -50,11 +50,11 @@ limits:
 {{- /* The settings that need a restart, as in the table of docs/configuration.md. */ -}}
 {{- define "gateway.needsRestart" -}}
 {{- $all := include "gateway.configuration" . | fromYaml -}}
-{{- $telemetry := default dict $all.telemetry -}}
+{{- $telemetry := default dict (get $all "telemetry") -}}
 {{- toYaml (list
   (pick $all "listen" "tls" "admin" "bundles" "redis")
-  (pick (default dict $all.limits) "bodiesInFlightBytes" "heavyRequests" "connections")
-  (pick (default dict $telemetry.log) "format")
+  (pick (default dict (get $all "limits")) "bodiesInFlightBytes" "heavyRequests" "connections")
+  (pick (default dict (get $telemetry "log")) "format")
   (pick $telemetry "audit" "decisionLogs" "tracing" "metrics")
 ) -}}
 {{- end -}}
