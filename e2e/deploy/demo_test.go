@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -45,6 +46,14 @@ func startDemo(t *testing.T) *demo {
 	writeCertificate(t, dir)
 	write(t, filepath.Join(dir, "audit.kubeconfig"), "clusters: [{name: away, cluster: {server: \"http://"+testutil.FreeAddress(t)+"\"}}]\n"+
 		"contexts: [{name: away, context: {cluster: away}}]\ncurrent-context: away\n")
+	policies, err := filepath.Abs("testdata/demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "team-a"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "team-a", "policies.yaml"), "kind: [") // of an owner, and never good
 	write(t, filepath.Join(dir, "gateway.yaml"), fmt.Sprintf(`apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
 listen: %s
@@ -57,12 +66,14 @@ upstreams:
 routes:
 - {pathPrefix: /, upstream: orders}
 - {pathPrefix: /away, upstream: away}
+- {name: held, pathPrefix: /held, upstream: orders}
+policies: {paths: ["%s", {path: team-a, owner: team-a, concerns: {routes: [held]}}]}
 identity: {authenticators: [{tokenReview: {upstream: cluster}}], anonymous: Allow}
 redis: {addresses: ["%s"]}
 telemetry: {audit: {webhook: {kubeconfig: audit.kubeconfig}}}
-`, listen, d.admin, startOrders(t), testutil.FreeAddress(t), startReviews(t), store))
+`, listen, d.admin, startOrders(t), testutil.FreeAddress(t), startReviews(t), policies, store))
 	t.Setenv("GOMEMLIMIT", "400MiB")
-	start(t, answers("http://"+d.admin+"/readyz"), filepath.Join(dir, "gateway.log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"), "--policies", "testdata/demo")
+	start(t, answers("http://"+d.admin+"/readyz"), filepath.Join(dir, "gateway.log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
 	d.load(t)
 	return d
 }
@@ -112,6 +123,7 @@ func (d *demo) load(t *testing.T) {
 		{"GET", "/orders/a", "", ""},
 		{"GET", "/elsewhere", "", ""},
 		{"GET", "/away", "", ""},
+		{"GET", "/held", "", ""},
 		{"GET", "/orders/a", "", "of-nobody"},
 	}
 	var wg sync.WaitGroup
