@@ -50,11 +50,13 @@ limits:
 {{- /* The settings that need a restart, as in the table of docs/configuration.md. */ -}}
 {{- define "gateway.needsRestart" -}}
 {{- $all := include "gateway.configuration" . | fromYaml -}}
+{{- $limits := default dict (get $all "limits") -}}
 {{- $telemetry := default dict (get $all "telemetry") -}}
+{{- $log := default dict (get $telemetry "log") -}}
 {{- toYaml (list
   (pick $all "listen" "tls" "admin" "bundles" "redis")
-  (pick (default dict (get $all "limits")) "bodiesInFlightBytes" "heavyRequests" "connections")
-  (pick (default dict (get $telemetry "log")) "format")
+  (pick $limits "bodiesInFlightBytes" "heavyRequests" "connections")
+  (pick $log "format")
   (pick $telemetry "audit" "decisionLogs" "tracing" "metrics")
 ) -}}
 {{- end -}}
