@@ -30,7 +30,7 @@ func (j *inForce) constraint(o *manifest.Object) {
 		m.all, m.isOpen, hasFailed = append(m.all, one.all...), m.isOpen || one.isOpen, hasFailed || failed
 	}
 	if scope := memberOf(match, "scope"); scope.Valid() && !slices.Contains([]string{"", anyName, "Cluster", "Namespaced"}, scope.Str()) {
-		j.At(o, Error, scope.Path(), "must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
+		j.At(o, Warning, scope.Path(), "must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
 	}
 	if source := memberOf(match, "source"); source.Is("Generated") {
 		j.seldom(o, source.Path(), "matches nothing: the gateway expands no objects that generate others")
