@@ -155,20 +155,8 @@ func TestNoUpdateIsLost(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range patches {
 				all.Go(func() {
-					r, err := http.NewRequest(http.MethodPatch, "http://"+addresses[i%len(addresses)]+"/v1/notes/n1", strings.NewReader(fmt.Sprintf(`{"f%d":%d}`, i, i)))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					r.Header.Set("Content-Type", "application/merge-patch+json")
-					answer, err := http.DefaultClient.Do(r)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer func() { _ = answer.Body.Close() }()
-					if body, _ := io.ReadAll(answer.Body); answer.StatusCode != 200 {
-						t.Errorf("patch %d is answered %d %s", i, answer.StatusCode, body)
+					if code, body := patchNote(t, addresses[i%len(addresses)], i); code != 200 {
+						t.Errorf("patch %d is answered %d %s", i, code, body)
 					}
 				})
 			}
@@ -355,4 +343,22 @@ func TestVersionsFound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// patchNote sets a field of its own in a note, and returns the answer; the code is 0 if there is none, which is an error.
+func patchNote(t *testing.T, address string, i int) (code int, body []byte) {
+	r, err := http.NewRequest(http.MethodPatch, "http://"+address+"/v1/notes/n1", strings.NewReader(fmt.Sprintf(`{"f%d":%d}`, i, i)))
+	if err != nil {
+		t.Error(err)
+		return 0, nil
+	}
+	r.Header.Set("Content-Type", "application/merge-patch+json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return 0, nil
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, _ = io.ReadAll(answer.Body)
+	return answer.StatusCode, body
 }

@@ -57,7 +57,7 @@ func TestReplaceUnderLoad(t *testing.T) {
 		"---\napiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: patches}\nspec:\n  key: ClientAddress\n  requests: "+fmt.Sprint(limit)+"\n  periodSeconds: 86400\n"))
 	current := func() *policies.Set { return set }
 	g := newTestGateway(t, reloadedConfig(t, backend.URL, 0), current)
-	address := "http://" + serveGateway(t, g, nil)
+	address := serveGateway(t, g, nil)
 
 	done := make(chan struct{})
 	var swaps sync.WaitGroup
@@ -75,25 +75,13 @@ func TestReplaceUnderLoad(t *testing.T) {
 	var clients sync.WaitGroup
 	var admitted, limited atomic.Int32
 	patch := func(i int) {
-		r, err := http.NewRequest(http.MethodPatch, address+"/v1/notes/n1", strings.NewReader(fmt.Sprintf(`{"f%d":%d}`, i, i)))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		r.Header.Set("Content-Type", "application/merge-patch+json")
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer func() { _ = answer.Body.Close() }()
-		switch body, _ := io.ReadAll(answer.Body); answer.StatusCode {
+		switch code, body := patchNote(t, address, i); code {
 		case 200:
 			admitted.Add(1)
 		case 429:
 			limited.Add(1)
 		default:
-			t.Errorf("patch %d is answered %d %s", i, answer.StatusCode, body)
+			t.Errorf("patch %d is answered %d %s", i, code, body)
 		}
 	}
 	for worker := range workers {

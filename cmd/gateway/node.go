@@ -126,12 +126,11 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, &failure{exitUsage, err}
 	}
 	n.metrics.ConfigurationLoaded(c.Hash(), nil, time.Now())
-	how, err := n.policyOptions(c)
+	paths, how, err := n.policyOptions(c)
 	if err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	common, _ := commonAndOwned(&c.Policies)
-	manager, found := policies.NewManager(common, how)
+	manager, found := policies.NewManager(paths, how)
 	if manager == nil {
 		return nil, refusedPolicies(lines(found))
 	}
@@ -172,13 +171,13 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	return n, nil
 }
 
-// policyOptions say how policies are compiled for a configuration.
-func (n *node) policyOptions(c *config.Configuration) (policies.Options, error) {
+// policyOptions say how policies are compiled for a configuration, and from which paths those without an owner.
+func (n *node) policyOptions(c *config.Configuration) (paths []string, _ policies.Options, _ error) {
 	gateway := asked(c)
 	gateway.Bundles, gateway.Memory, gateway.Timed = n.bundles.Initial(), n.memory, n.policiesCompiled
 	lastGood, err := newLastGood(c)
-	_, owned := commonAndOwned(&c.Policies)
-	return policies.Options{
+	paths, owned := commonAndOwned(&c.Policies)
+	return paths, policies.Options{
 		Owned: owned, Folders: n.policyFolders, Seen: n.metrics.PoliciesSeen, LastGood: lastGood,
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
 		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: n.log, Gateway: gateway,

@@ -136,13 +136,12 @@ func (n *node) reload(isAsked bool) (readsPolicies bool) {
 
 // apply brings a configuration into force, as a whole. An error leaves the one in force as it is.
 func (n *node) apply(c *config.Configuration) error {
-	how, err := n.policyOptions(c)
+	paths, how, err := n.policyOptions(c)
 	if err != nil {
 		return err
 	}
 	before, gatewayBefore, asked := n.manager.Load(), n.gateway.Load(), n.dialects.Load()
-	common, _ := commonAndOwned(&c.Policies)
-	manager, found := before.Next(common, how)
+	manager, found := before.Next(paths, how)
 	if manager == nil {
 		return refusedPolicies(lines(slices.DeleteFunc(found, func(f finding.Finding) bool { return f.Severity != finding.Error })))
 	}
