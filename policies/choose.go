@@ -61,7 +61,7 @@ type choice struct {
 	// kept is since when the files of a folder are the ones that were kept by another process; zero for others.
 	kept []time.Time
 	set  *Set // nil if everything stays as it is
-	// found is about the files of set, refused why the newest files of a folder are left out.
+	// found are the findings of the files of set, refused those by which the newest files of a folder are left out.
 	found   []Finding
 	refused map[int][]Finding
 	// alike is a set of another Manager from which what was compiled can be taken; nil if there is none.

@@ -96,7 +96,7 @@ func (b *bounds) beyond(f *source.Folder, o *manifest.Object, path, format strin
 // isRouteOf reports whether a route is one that a folder concerns.
 func isRouteOf(f *source.Folder, r *Route) bool { return f.Concerns.CoversRoute(r.Name, r.Host) }
 
-// commonOnly says of kinds that are about all requests how they are.
+// commonOnly says why kinds that concern all requests belong to no owner.
 func commonOnly(group, kind string) string {
 	switch {
 	case group == auditGroup:
@@ -169,7 +169,7 @@ func (b *bounds) narrowing(f *source.Folder, o *manifest.Object, path, reference
 	}
 }
 
-// blocks judges the match blocks of a policy, and reports whether there are some. What is found is about o.
+// blocks judges the match blocks of a policy, and reports whether there are some. Findings name o.
 func (b *bounds) blocks(f *source.Folder, o, policy *manifest.Object) bool {
 	blocks := matchBlocks(policy)
 	for _, block := range blocks {

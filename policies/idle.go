@@ -123,7 +123,7 @@ type needs struct {
 	all []need
 }
 
-// needs returns what objects need of API servers. Objects that are meant to be unused need nothing.
+// needs returns what objects need of API servers. Objects that are meant to be unused have no needs.
 func (j *inForce) needs(l *loader) []need {
 	n := &needs{inForce: j, l: l}
 	if !slices.ContainsFunc(j.routes, func(r Route) bool { return r.Kubernetes }) {

@@ -47,7 +47,7 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// assemble makes a Gateway that serves nothing yet. It takes over what it can of the one before, which may be nil.
+// assemble makes a Gateway that does not serve yet. It takes over what it can from the one before, which may be nil.
 func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{

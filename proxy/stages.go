@@ -100,7 +100,7 @@ func refuseHeld(h *handler) error {
 	return heldError(f)
 }
 
-// heldError names the folder's owner to a client, and nothing of the files.
+// heldError names the folder's owner to a client, but no file.
 func heldError(f *source.Folder) error {
 	return status.ServiceUnavailable(fmt.Sprintf("the policies of '%s' for this request have errors and are not in force", f.Owner), heldRetryAfter)
 }

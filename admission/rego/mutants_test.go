@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMutants: each rule, condition, comparison, negation and number of a module is changed, and nothing of its tests.
+// TestMutants: each rule, condition, comparison, negation and number of a module is changed, and its tests stay as they are.
 func TestMutants(t *testing.T) {
 	const text = `package queues
 

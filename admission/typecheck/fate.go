@@ -72,7 +72,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 	}
 }
 
-// isWhollyKnown reports whether the policy matches nothing but kinds whose schemas are in the policy files.
+// isWhollyKnown reports whether the schemas of all kinds that the policy matches are in the policy files.
 func (p *Policy) isWhollyKnown(checkers []*checker) bool {
 	if p.Match == nil || slices.ContainsFunc(checkers, func(c *checker) bool { return !c.kind.Own }) {
 		return false

@@ -43,7 +43,7 @@ type Kinds interface {
 	Kind(schema.GroupVersionKind) (Kind, bool)
 }
 
-// An Expander is a Kinds that knows which resources a rule is about, in place of those that the rule names.
+// An Expander is a Kinds that knows which resources a rule matches, whatever names the rule has for them.
 type Expander interface {
 	Expand(*admissionv1.NamedRuleWithOperations) []schema.GroupVersionResource
 }
@@ -70,7 +70,7 @@ type Expression struct {
 type Warning struct {
 	// Field is the path of the expression in its policy.
 	Field string
-	// Text says what is wrong, in several lines. It is empty if nothing but Fails is known.
+	// Text says what is wrong, in several lines. It is empty if only Fails is known.
 	Text string
 	// Fails says that the expression fails for every object of some of the kinds, provably, and why. ForAll reports whether
 	// these are all kinds that the policy can judge.

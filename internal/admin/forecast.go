@@ -27,7 +27,7 @@ type Preconditions struct {
 	// ComparedBy is Backend or Gateway.
 	ComparedBy string `json:"comparedBy"`
 	Because    string `json:"because"`
-	// Since is when that was found out; nil if nothing is known yet.
+	// Since is when that was found out; nil if it is not known yet.
 	Since *time.Time `json:"since,omitempty"`
 }
 

@@ -22,7 +22,7 @@ import (
 type Fate uint8
 
 const (
-	// AnyFate is the fate of nearly all expressions: nothing is proved.
+	// AnyFate is the fate of nearly all expressions: they may succeed or fail.
 	AnyFate Fate = iota
 	// AlwaysErrs is the fate of an expression whose evaluation ends with an error.
 	AlwaysErrs

@@ -236,7 +236,7 @@ var foreignKeywords = map[string]string{
 	"contentMediaType": "the gateway does not look into texts, and takes it for the type of a file in forms alone",
 }
 
-// isIdentity reports whether a contentEncoding leaves the bytes as they are (RFC 2045), so that nothing has to be enforced.
+// isIdentity reports whether a contentEncoding leaves the bytes as they are (RFC 2045), so that there is no rule to enforce.
 func isIdentity(encoding document.Node) bool {
 	return slices.ContainsFunc([]string{"7bit", "8bit", "binary"}, func(name string) bool { return strings.EqualFold(encoding.Str(), name) })
 }

@@ -133,7 +133,7 @@ func replace(d *document.Document, at document.Node, value any) {
 	d.Remove(at)
 }
 
-// unset returns an entry of a DefaultingPolicy that sets nothing.
+// unset returns an entry of a DefaultingPolicy without a value.
 func unset(entry document.Node) json.RawMessage {
 	d := entry.Clone()
 	defer d.Release()

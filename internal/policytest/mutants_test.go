@@ -8,7 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestMutantsOfObjects: what each kind of object says of requests is changed in each place, and nothing else.
+// TestMutantsOfObjects: what each kind of object says of requests is changed in each place, one place at a time.
 func TestMutantsOfObjects(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"match block", `apiVersion: admissionregistration.k8s.io/v1

@@ -55,7 +55,7 @@ type Schema struct {
 	metadata *meta.Rules // nil: the root's metadata is not checked
 	derived  []Derived   // in the order in which they are set
 	judge    *Judge      // says what is wrong with values; nil if the shapes do
-	// spelling is set if Prune can find nothing but misspelled names.
+	// spelling is set if Prune can find only misspelled names.
 	spelling *document.Spelling
 }
 

@@ -29,7 +29,7 @@ func FreePort(t testing.TB) int {
 			continue
 		}
 		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			_ = l.Close() // nothing was accepted
+			_ = l.Close() // none was accepted
 			return port
 		}
 	}

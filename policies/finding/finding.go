@@ -122,7 +122,7 @@ const (
 	sameWarnings = 5
 	// alikeWarnings is how many warnings are shown that say the same about a file but for the names in it.
 	alikeWarnings = 10
-	// sameGaps and alikeGaps are the same of gaps, which nothing has to be done about.
+	// sameGaps and alikeGaps are the same of gaps, which ask for no change.
 	sameGaps, alikeGaps = 1, 5
 )
 

@@ -34,7 +34,7 @@ func schemaOfSARIF(t *testing.T) gojsonschema.JSONLoader {
 	return gojsonschema.NewStringLoader(schema)
 }
 
-// TestSARIFSchema: what is written as SARIF is what the schema of SARIF 2.1.0 asks for, and nothing that it does not know.
+// TestSARIFSchema: files in SARIF are valid by the schema of SARIF 2.1.0, and have no members that it does not know.
 func TestSARIFSchema(t *testing.T) {
 	schema := schemaOfSARIF(t)
 	for _, found := range [][]finding.Finding{

@@ -39,7 +39,7 @@ func Refine(found []finding.Finding, files []source.File) []finding.Finding {
 	return withoutRepeated(all)
 }
 
-// withoutRepeated leaves out what is wrong with an expression where another finding says that it fails for this reason.
+// withoutRepeated leaves out a finding of an expression if another one says that it fails for this reason.
 func withoutRepeated(all []finding.Finding) []finding.Finding {
 	said := map[finding.Finding]bool{}
 	for _, f := range all {

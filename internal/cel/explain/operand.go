@@ -7,7 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
-// operand looks through conversions, which change the type of a value and nothing else.
+// operand looks through conversions, which change only the type of a value.
 func (r *reader) operand(e celast.Expr) operand {
 	e = r.unconverted(e)
 	if i, ok := r.composited(e); ok {

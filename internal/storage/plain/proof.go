@@ -13,7 +13,7 @@ type Proof struct {
 	ByBackend bool
 	// Because says what is known of the backend.
 	Because string
-	// Since is when it was found out; zero if nothing is known yet.
+	// Since is when it was found out; zero if it is not known yet.
 	Since time.Time
 }
 
