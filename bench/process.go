@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // A Process is a server that this program started, with the CPUs it may use.
@@ -193,10 +194,6 @@ func withChildren(parent int) []int {
 
 // freeAddress returns a loopback address with a free port.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	address := l.Addr().String()
-	return address, l.Close()
+	port, err := testutil.ReservePort()
+	return fmt.Sprint("127.0.0.1:", port), err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 	"github.com/admission-gateway/gateway/policies"
@@ -83,13 +84,8 @@ func TestBackendWithSeveralServers(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s
 	}
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = gone.Close()
 	well, ill := serve(false), serve(true)
-	c, err := config.Load("", config.Flags{Upstream: "http://" + gone.Addr().String(), Dialect: "Kubernetes"})
+	c, err := config.Load("", config.Flags{Upstream: "http://" + testutil.FreeAddress(t), Dialect: "Kubernetes"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,23 +113,29 @@ spec:
 	if ready := fresh.get("/readyz?verbose"); ready.code != 200 || !strings.Contains(ready.body, in("requests for what they concern (the group 'a.example.com') are refused")) {
 		t.Errorf("got %+v", ready)
 	}
-	// again starts another process in the place of one, whose configuration is the same.
-	again := func(p *process) *process {
+	// kill ends a process, which may write what was last good until then.
+	kill := func(p *process) {
 		t.Helper()
 		if err := p.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = p.Wait() // it was killed
+	}
+	// again starts another process in the place of one that was killed, whose configuration is the same.
+	again := func(p *process) *process {
+		t.Helper()
 		next := startProcess(t, p.listen, p.admin, "--config", filepath.Join(dir, "kept.yaml"))
 		testutil.Eventually(t, "ready", func() bool { return next.get("/readyz").code == 200 })
 		return next
 	}
+	kill(p)
 	p = again(p)
 	expect(p, "a new process with what was last good", 422, 201, 201)
 
 	change(fresh, "team-a mends its file", "[+]policies ok\n", "a/w.yaml", crd("a.example.com", "30"))
 	expect(fresh, "team-a mends its file", 201, 201, 201)
 	change(p, "team-b writes an error", "of 'team-b'", "b/w.yaml", broken)
+	kill(p)
 	if err := os.Remove(filepath.Join(dir, "kept")); err != nil {
 		t.Fatal(err)
 	}

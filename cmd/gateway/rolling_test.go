@@ -219,7 +219,7 @@ func (w *world) start() {
 	token := w.token()
 	w.load.token.Store(&token)
 	for i := range w.gateways {
-		w.gateways[i] = w.startGateway(freeAt(w.t, gatewayHost))
+		w.gateways[i] = w.startGateway(fmt.Sprint(gatewayHost, ":", testutil.FreePort(w.t)))
 		w.load.addresses = append(w.load.addresses, w.gateways[i].listen)
 	}
 	for i := range 6 {
@@ -251,7 +251,7 @@ func (w *world) eachGateway(do func(*process)) {
 // startGateway runs one, and waits until it is ready.
 func (w *world) startGateway(listen string) *process {
 	w.t.Helper()
-	p := startProcess(w.t, listen, freeAt(w.t, gatewayHost), "--config", w.config)
+	p := startProcess(w.t, listen, fmt.Sprint(gatewayHost, ":", testutil.FreePort(w.t)), "--config", w.config)
 	testutil.Eventually(w.t, "ready", func() bool { return p.get("/readyz").code == 200 })
 	return p
 }
@@ -264,17 +264,6 @@ func (w *world) signer(p *process) string {
 	}
 	defer func() { _ = c.Close() }()
 	return c.ConnectionState().PeerCertificates[0].Issuer.CommonName
-}
-
-// freeAt returns an address of the host on which nothing listens.
-func freeAt(t testing.TB, host string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // A replica is a backend that shares its objects with others, and asks for a client's certificate.

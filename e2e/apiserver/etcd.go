@@ -2,11 +2,12 @@ package apiserver
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // Etcd is the store of a Server.
@@ -46,11 +47,8 @@ func StartEtcd(dir string) (*Etcd, error) {
 	}
 }
 
-// freeURL is a loopback address on which no process listens.
+// freeURL is a loopback address on which no process listens, and which the system gives to no other.
 func freeURL() (url.URL, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return url.URL{}, err
-	}
-	return url.URL{Scheme: "http", Host: l.Addr().String()}, l.Close()
+	port, err := testutil.ReservePort()
+	return url.URL{Scheme: "http", Host: fmt.Sprint("127.0.0.1:", port)}, err
 }

@@ -14,15 +14,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // patience is how long a command may take, and a server until it serves.
@@ -183,12 +185,11 @@ func (r *reader) begin() error {
 	var here, page []string
 	free := map[string]string{}
 	for _, port := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		reserved, err := testutil.ReservePort()
 		if err != nil {
 			return err
 		}
-		defer func() { _ = l.Close() }()
-		_, free[port], _ = net.SplitHostPort(l.Addr().String())
+		free[port] = strconv.Itoa(reserved)
 		here, page = append(here, port, free[port]), append(page, free[port], port)
 	}
 	r.here, r.page = strings.NewReplacer(here...), strings.NewReplacer(page...)

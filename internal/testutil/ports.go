@@ -23,18 +23,25 @@ func FreeAddress(t testing.TB) string { return fmt.Sprint("127.0.0.1:", FreePort
 // connection on the machine could take the port before the test listens on it.
 func FreePort(t testing.TB) int {
 	t.Helper()
+	port, err := ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// ReservePort is [FreePort] for helpers that have no test at hand.
+func ReservePort() (int, error) {
 	for range ports {
 		port := lowest + int(next.Add(1)%ports)
 		if !reserve(port) {
 			continue
 		}
 		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			_ = l.Close() // none was accepted
-			return port
+			return port, l.Close()
 		}
 	}
-	t.Fatalf("something listens on each port from %d to %d", lowest, lowest+ports-1)
-	return 0
+	return 0, fmt.Errorf("something listens on each port from %d to %d", lowest, lowest+ports-1)
 }
 
 // Redis uses a second port for its cluster, 10,000 above the first. It is outside of the system's range too.

@@ -1,24 +1,19 @@
 package upstream
 
 import (
-	"net"
 	"testing"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
 // ERR-4: a backend that does not answer is 503 at once, and says for how long.
 func TestCircuitOpenIsAnswered(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := "http://" + ln.Addr().String()
-	_ = ln.Close()
+	dead := "http://" + testutil.FreeAddress(t)
 	client, err := New(Config{Endpoints: []string{dead}, Breaker: circuit.Policy{Failures: 2, Open: time.Hour, MaxOpen: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
@@ -39,12 +34,7 @@ func TestCircuitOpenIsAnswered(t *testing.T) {
 
 // When the time is over one request is sent, and its answer closes the circuit.
 func TestAnswerClosesCircuit(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := "http://" + ln.Addr().String()
-	_ = ln.Close()
+	dead := "http://" + testutil.FreeAddress(t)
 	client, err := New(Config{Endpoints: []string{dead}, Breaker: circuit.Policy{Failures: 1, Open: 1, MaxOpen: 1}})
 	if err != nil {
 		t.Fatal(err)

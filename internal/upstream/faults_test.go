@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
@@ -132,12 +133,7 @@ func (s *troubled) serve(nc net.Conn) {
 func TestNothingIsDeliveredTwice(t *testing.T) {
 	for seed := range uint64(3) {
 		servers := []*troubled{newTroubled(t, seed), newTroubled(t, seed+10), newTroubled(t, seed+20)}
-		dead, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoints := []string{"http://" + dead.Addr().String()}
-		_ = dead.Close()
+		endpoints := []string{"http://" + testutil.FreeAddress(t)}
 		for _, s := range servers {
 			endpoints = append(endpoints, "http://"+s.Addr().String())
 		}
@@ -288,7 +284,7 @@ func TestStreamsAreSpread(t *testing.T) {
 
 // Which requests are sent again, and to which endpoints.
 func TestRetries(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := net.Listen("tcp", testutil.FreeAddress(t)) // a port that nobody else takes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,12 +339,7 @@ func TestRetries(t *testing.T) {
 func TestTriesAreBounded(t *testing.T) {
 	var endpoints []string
 	for range 10 {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		endpoints = append(endpoints, "http://"+ln.Addr().String())
-		_ = ln.Close()
+		endpoints = append(endpoints, "http://"+testutil.FreeAddress(t))
 	}
 	client, err := New(Config{Endpoints: endpoints, Ejection: balance.Ejection{Failures: 1000}})
 	if err != nil {

@@ -74,8 +74,8 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/recorded":         {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan", "internal/scaffold"}},
 	"internal/backend":          {[]string{"internal/document", "internal/resource"}, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":            {nil, nil},
-	"internal/doctest":          {nil, nil},
-	"internal/testutil":         {nil, []string{"policies/policiestest", "internal/ratelimit"}},
+	"internal/doctest":          {[]string{"internal/testutil"}, nil},
+	"internal/testutil":         {nil, []string{"bench", "policies/policiestest", "internal/ratelimit", "internal/doctest"}},
 	"policies/policiestest":     {[]string{"internal/testutil", "policies"}, nil},
 }
 
