@@ -9,17 +9,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/policies"
 )
 
 func newSchemas() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schemas DIR",
-		Short: "Write JSON Schemas of the gateway's own kinds for editors",
-		Long: `Write a JSON Schema for each of the gateway's own kinds into a folder, KIND.json. Editors complete and explain the fields
-of policy files by them; a file says which one it keeps to in its first line:
+		Short: "Write JSON Schemas of the configuration and the gateway's own kinds for editors",
+		Long: `Write a JSON Schema for the configuration file and for each of the gateway's own kinds into a folder, KIND.json. Editors
+complete and explain the fields of files by them; a file names its schema in its first line:
 
-  # yaml-language-server: $schema=schemas/RateLimitPolicy.json`,
+  # yaml-language-server: $schema=schemas/GatewayConfiguration.json`,
 		Example: `  gateway schemas schemas`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -35,13 +36,17 @@ of policy files by them; a file says which one it keeps to in its first line:
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
-			for _, kind := range slices.Sorted(maps.Keys(all)) {
-				data, err := json.MarshalIndent(all[kind], "", "  ")
+			files := map[string][]byte{config.Kind: config.JSONSchema()}
+			for kind, s := range all {
+				data, err := json.MarshalIndent(s, "", "  ")
 				if err != nil {
 					return err
 				}
+				files[kind] = append(data, '\n')
+			}
+			for _, kind := range slices.Sorted(maps.Keys(files)) {
 				file := filepath.Join(args[0], kind+".json")
-				if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+				if err := os.WriteFile(file, files[kind], 0o644); err != nil {
 					return err
 				}
 				cmd.Println(file)

@@ -23,6 +23,9 @@ func load(t *testing.T, content string, flags Flags) (*Configuration, string, st
 	}
 	c, err := Load(file, flags)
 	if err == nil {
+		if file != "" {
+			takes(t, judge(t), file)
+		}
 		return c, "", dir
 	}
 	return nil, strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""), dir
