@@ -19,6 +19,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/util"
 
 	"github.com/admission-gateway/gateway/admission/rego/builtin"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // minPlans is how many of OPA's cases have a plan, at least.
@@ -40,7 +41,7 @@ func TestConformance(t *testing.T) {
 		if len(set.Cases) < 1000 {
 			t.Fatalf("%s: there are only %d cases", version, len(set.Cases))
 		}
-		for _, c := range set.Cases {
+		for _, c := range testutil.Sampled(3, set.Cases) {
 			t.Run(version+"/"+c.Note, func(t *testing.T) {
 				q, in := conformanceQuery(t, version == "v0", &c)
 				conform(t, q, in, &c)
@@ -53,8 +54,8 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	}
-	if plans < minPlans {
-		t.Errorf("%d cases have a plan, want %d", plans, minPlans)
+	if least := testutil.Amount(minPlans, minPlans/4); plans < least {
+		t.Errorf("%d cases have a plan, want %d", plans, least)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // suites is the folder of recorded cases.
@@ -293,7 +294,7 @@ func TestRecordedExpressions(t *testing.T) {
 
 // TestRecordedKubescape plays the policies of Kubescape with their parameter objects.
 func TestRecordedKubescape(t *testing.T) {
-	for _, c := range read(t, "vap-kubescape.jsonl") {
+	for _, c := range testutil.Sampled(3, read(t, "vap-kubescape.jsonl")) {
 		t.Run(c.ID, func(t *testing.T) {
 			l := load(t, objects(t, &c))
 			compiled, errs := Compile(l.policies[0], l.bindingsOf(t, l.policies[0].Name)...)

@@ -182,7 +182,8 @@ func eventOf(t *testing.T, log, id, old string) (event string) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, `"auditID":"`+id+`"`) && strings.Contains(line, "ResponseComplete") {
+			// The gateway may not have written the end of a line yet.
+			if strings.HasSuffix(line, "\n") && strings.Contains(line, `"auditID":"`+id+`"`) && strings.Contains(line, "ResponseComplete") {
 				event = line
 			}
 		}

@@ -3,7 +3,6 @@ package cases_test
 import (
 	"bytes"
 	"flag"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -213,11 +212,7 @@ func buildGateway(t *testing.T) string {
 		if built.dir, built.err = os.MkdirTemp("", "gateway-cases-"); built.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "gateway"), "./cmd/gateway")
-		build.Dir = rootDir(t)
-		if out, err := build.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("building the gateway: %v\n%s", err, out)
-		}
+		built.err = testutil.BuildProgram(filepath.Join(built.dir, "gateway"), rootDir(t), "./cmd/gateway")
 	})
 	if built.err != nil {
 		t.Fatal(built.err)
