@@ -94,6 +94,7 @@ type Document struct {
 	noter  *Noter   // whose notes are on the tape
 	edited bool
 	failed bool  // see Err
+	alike  bool  // keys of one object may differ in case alone; if not set, none do
 	idle   uint8 // how many texts in a row needed little of the tape
 
 	memory  Memory // grants what the document takes; nil if that is not bounded
@@ -173,7 +174,7 @@ func (d *Document) Release() {
 // reset forgets the text, and keeps the memory for the next one.
 func (d *Document) reset() {
 	d.body, d.noter = nil, nil
-	d.edited, d.failed = false, false
+	d.edited, d.failed, d.alike = false, false, false
 	d.revision++
 	d.rootOff, d.rootEnd = 0, 0
 	large := keepLarge

@@ -184,7 +184,23 @@ func (d *Document) link(container, i uint32) {
 	c.count++
 	if d.tape[i].meta&flagMember != 0 {
 		d.indexAdded(container, i)
+		d.alike = d.alike || d.isAlike(container, i)
 	}
+}
+
+// isAlike reports whether the key of the last member i may differ from another one of its object in
+// case alone.
+func (d *Document) isAlike(object, i uint32) bool {
+	if d.tape[object].count > pairsUpTo {
+		return true // a walk over the whole is cheaper than a look at all of them for each that is added
+	}
+	key := d.keyOf(&d.tape[i])
+	for k := d.chainFirst(object); k != i; k = d.chainNext(k) {
+		if strings.EqualFold(d.keyOf(&d.tape[k]), key) {
+			return true
+		}
+	}
+	return false
 }
 
 // write parses raw into the side buffer as the value of the entry i, and returns its node. That is

@@ -14,8 +14,13 @@ import (
 // safe for concurrent use.
 type FoldSet struct {
 	names   []foldedName // sorted by their folds; of those that have the same one, as given
-	longest int          // bytes of a name
+	hashes  []uint32     // of the names in the same order, if they are few
+	near    foldFilter
+	longest int // bytes of a name
 }
+
+// fewNames is up to how many names a look at the hash of each is the fastest way to find one.
+const fewNames = 16
 
 // foldedName is a name, and what it has in common with its variants.
 type foldedName struct{ fold, name string }
@@ -33,13 +38,62 @@ func NewFoldSet(names ...string) *FoldSet {
 		s.longest = max(s.longest, len(name))
 	}
 	slices.SortStableFunc(s.names, func(a, b foldedName) int { return strings.Compare(a.fold, b.fold) })
+	folds := make([]string, len(s.names))
+	for i, n := range s.names {
+		folds[i] = n.fold
+		if len(s.names) <= fewNames {
+			s.hashes = append(s.hashes, hashString(n.name))
+		}
+	}
+	s.near = newFoldFilter(folds)
 	return s
+}
+
+// has reports whether the member has one of the names, if they are few.
+func (s *FoldSet) has(m Node) bool {
+	e := &m.d.tape[m.i]
+	for i, hash := range s.hashes {
+		if hash == e.hash && m.d.keyIs(e, s.names[i].name) {
+			return true
+		}
+	}
+	return false
+}
+
+// A foldFilter says at a glance of most keys that they are no case variants of a set of names. It
+// has a bit for each value of some bits of a hash that variants share.
+type foldFilter struct {
+	bits  []uint64
+	shift uint8
+}
+
+// newFoldFilter makes the filter of names, given by what their variants have in common.
+func newFoldFilter(folds []string) foldFilter {
+	size := 6 // the logarithm of the number of bits
+	for 1<<size < 16*len(folds) {
+		size++
+	}
+	f := foldFilter{bits: make([]uint64, 1<<(size-6)), shift: uint8(64 - size)}
+	for _, fold := range folds {
+		at := coarseOf(fold) >> f.shift
+		f.bits[at>>6] |= 1 << (at & 63)
+	}
+	return f
+}
+
+// mayHave reports whether the key may be a case variant of one of the names, or one of them.
+func (f *foldFilter) mayHave(key string) bool {
+	if !isASCII(key) {
+		return true
+	}
+	at := coarseOf(key) >> (f.shift & 63)
+	return f.bits[at>>6]&(1<<(at&63)) != 0
 }
 
 // Variant returns the name that the key is a case variant of, if the key is not
 // itself one of the names.
 func (s *FoldSet) Variant(key string) (name string, ok bool) {
-	if len(key) > utf8.UTFMax*s.longest {
+	if len(key) > utf8.UTFMax*s.longest || !s.near.mayHave(key) {
 		return "", false
 	}
 	var buf [64]byte
@@ -96,6 +150,9 @@ func (s *FoldSet) VariantIn(object Node) (member Node, name string) {
 		return Node{}, ""
 	}
 	for m := object.First(); m.Valid(); m = m.Next() {
+		if s.has(m) {
+			continue
+		}
 		if name, ok := s.Variant(m.Key()); ok {
 			return m, name
 		}

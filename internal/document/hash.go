@@ -42,14 +42,23 @@ func hashString(s string) uint32 {
 	switch {
 	case n > 8:
 		return hashLong(p, n)
-	case n == 8:
-		return hashShort(load64(p, 0), 8)
-	case n >= 4:
-		return hashShort(uint64(load32(p, 0))|uint64(load32(p, n-4))<<(8*(n-4)), n)
-	case n > 0:
-		return hashShort(uint64(s[0])|uint64(s[n>>1])<<(8*(n>>1))|uint64(s[n-1])<<(8*(n-1)), n)
+	default:
+		return hashShort(shortWord(p, n), n)
 	}
-	return hashShort(0, 0)
+}
+
+// shortWord is the little-endian word of n bytes at p, at most 8.
+func shortWord(p unsafe.Pointer, n int) uint64 {
+	switch {
+	case n == 8:
+		return load64(p, 0)
+	case n >= 4:
+		return uint64(load32(p, 0)) | uint64(load32(p, n-4))<<(8*(n-4))
+	case n > 0:
+		s := unsafe.Slice((*byte)(p), n)
+		return uint64(s[0]) | uint64(s[n>>1])<<(8*(n>>1)) | uint64(s[n-1])<<(8*(n-1))
+	}
+	return 0
 }
 
 // hashLong hashes a key of more than 8 bytes at p.
@@ -79,6 +88,43 @@ func Hash(s string) uint32 { return hashString(s) }
 
 // HashWords is such a hash of two words.
 func HashWords(a, b uint64) uint64 { return mix(a^secret[0], b^secret[1]) }
+
+// The letters of ASCII in capitals and in small letters have the same bits in lower. Odd factors
+// spread bits to the highest ones.
+const (
+	lower  = 0x2020202020202020
+	spread = 0x9E3779B97F4A7C15
+)
+
+// coarseShort hashes a key in ASCII of at most 8 bytes, given as a little-endian word. Keys that
+// differ in case alone have the same hash; use its highest bits. Clients can prepare collisions.
+func coarseShort(word uint64) uint64 { return (word | lower) * spread }
+
+// coarseMedium is coarseShort of a key of 9 to 16 bytes, given as its first and its last word.
+func coarseMedium(first, last uint64) uint64 {
+	return ((first|lower)*spread ^ (last | lower)) * spread
+}
+
+// coarseLong is coarseShort of a key of more than 16 bytes at p.
+func coarseLong(p unsafe.Pointer, n int) uint64 {
+	h := uint64(0)
+	for i := 0; i < n-8; i += 8 {
+		h = (h ^ (load64(p, i) | lower)) * spread
+	}
+	return (h ^ (load64(p, n-8) | lower)) * spread
+}
+
+// coarseOf is coarseShort of a key of any length.
+func coarseOf(key string) uint64 {
+	p, n := unsafe.Pointer(unsafe.StringData(key)), len(key)
+	switch {
+	case n > 16:
+		return coarseLong(p, n)
+	case n > 8:
+		return coarseMedium(load64(p, 0), load64(p, n-8))
+	}
+	return coarseShort(shortWord(p, n))
+}
 
 // maxShort is how many bytes are compared as two words.
 const maxShort = 16

@@ -80,31 +80,29 @@ func (s *Names) find(d *Document, e *entry) int {
 	if len(slots) == 0 || e.meta&flagMember == 0 {
 		return -1
 	}
-	for at := int(e.hash * s.factor >> (s.shift & 31)); ; at++ {
+	hash := e.hash
+	for at := int(hash * s.factor >> (s.shift & 31)); ; at++ {
 		i := int(slots[at&(len(slots)-1)])
 		if i == 0 {
 			return -1
 		}
-		mark := s.names[i]
-		if mark.hash != e.hash {
-			continue
-		}
-		name, src := s.text[mark.off:s.names[i+1].off], d.source(e)
-		key := src[e.key:e.keyEnd]
-		switch {
-		case e.meta&flagKeyEscaped != 0:
-			if decodedIs(key, name) {
-				return i - 1
-			}
-		case len(key) != len(name):
-		case len(key) <= 16 && int(e.key)+8 <= len(src):
-			if sameShort(unsafe.Pointer(unsafe.SliceData(key)), unsafe.Pointer(unsafe.StringData(name)), len(key)) {
-				return i - 1
-			}
-		case string(key) == name:
+		if s.names[i].hash == hash && s.is(d, e, i) {
 			return i - 1
 		}
 	}
+}
+
+// is compares the key of a member with the name number i.
+func (s *Names) is(d *Document, e *entry, i int) bool {
+	from, end := s.names[i].off, s.names[i+1].off
+	size, src := e.keyEnd-e.key, d.body
+	if e.meta&flagSide != 0 {
+		src = d.side
+	}
+	if e.meta&flagKeyEscaped == 0 && size <= maxShort && int(e.key)+8 <= len(src) {
+		return size == end-from && sameShort(unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), e.key), unsafe.Add(unsafe.Pointer(unsafe.StringData(s.text)), from), int(size))
+	}
+	return d.keyIs(e, s.text[from:end])
 }
 
 // Index is the index of the name, or -1.

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -83,7 +84,8 @@ func (s *scanner) object(i int, node uint32) int {
 	src := s.src
 	base, wide := unsafe.Pointer(unsafe.SliceData(src)), len(src)-8
 	var last, count uint32
-	var seen uint64 // a bit for each key hash so far, modulo 64
+	var seen uint64  // a bit for each key hash so far, modulo 64
+	var folds uint64 // the same by hashes that keys share which differ in case alone
 	first := s.n
 	if i < len(src) && src[i] == '}' {
 		s.close(i+1, node, first, 0, 0)
@@ -106,6 +108,7 @@ func (s *scanner) object(i int, node uint32) int {
 		start := i + 1
 		place := s.origin | flagMember
 		var hash uint32
+		var fold uint64
 		j, ascii := plain(base, start, wide)
 		if j < 0 || !ascii && !utf8.Valid(src[start:j]) {
 			var flags uint32
@@ -113,12 +116,22 @@ func (s *scanner) object(i int, node uint32) int {
 				return broken
 			}
 			place |= flags
+			if flags == 0 {
+				fold = coarseOf(viewString(src[start:j]))
+			} else {
+				s.d.alike = true // perhaps: keys are compared as they are spelled
+			}
 		} else if size := j - start; size <= 8 { // plain has read eight bytes; a shift by 64 leaves no bits
-			hash = hashShort(load64(base, start)&(1<<(size*8)-1), size)
+			word := load64(base, start) & (1<<(size*8) - 1)
+			hash, fold = hashShort(word, size), coarseShort(word)
 		} else if size <= 16 {
-			hash = hashMedium(load64(base, start), load64(base, j-8), size)
+			first, last := load64(base, start), load64(base, j-8)
+			hash, fold = hashMedium(first, last, size), coarseMedium(first, last)
 		} else {
-			hash = hashLong(unsafe.Add(base, start), size)
+			hash, fold = hashLong(unsafe.Add(base, start), size), coarseLong(unsafe.Add(base, start), size)
+		}
+		if !ascii && !isASCII(viewString(src[start:j])) {
+			s.d.alike = true // perhaps: no other variants are looked for than ASCII has
 		}
 		t.key, t.keyEnd, t.hash, t.meta = uint32(start), uint32(j), hash, place
 		// Few keys are compared pairwise, and only when the hash's bit was seen
@@ -130,6 +143,10 @@ func (s *scanner) object(i int, node uint32) int {
 			}
 		}
 		seen |= bit
+		if bit = 1 << (fold >> 58); folds&bit != 0 && !s.d.alike {
+			s.d.alike = count > pairsUpTo || s.isAlike(first, x)
+		}
+		folds |= bit
 
 		if i = j + 1; i+1 < len(src) && src[i] == ':' && src[i+1] > ' ' {
 			i++
@@ -201,6 +218,23 @@ func (s *scanner) repeats(first, x uint32) uint32 {
 		}
 	}
 	return 0
+}
+
+// pairsUpTo is up to how many members the keys of an object are compared pairwise if their hashes
+// make them look alike.
+const pairsUpTo = 32
+
+// isAlike reports whether an earlier member of the object has a key that differs from the one of the
+// member x in case alone. All of them are ASCII.
+func (s *scanner) isAlike(first, x uint32) bool {
+	t := &s.tape[x]
+	key := s.src[t.key:t.keyEnd]
+	for k := first; k != x; k = s.tape[k].next {
+		if o := &s.tape[k]; o.keyEnd-o.key == t.keyEnd-t.key && bytes.EqualFold(s.src[o.key:o.keyEnd], key) {
+			return true
+		}
+	}
+	return false
 }
 
 // allow reports whether a key may be repeated, and records it if so.

@@ -8,7 +8,8 @@ import "unicode/utf8"
 type Spelling struct {
 	names   Names // the names that no other one differs from in case alone
 	folds   Names // what each of the names has in common with its variants
-	longest int   // bytes of a fold
+	near    foldFilter
+	longest int // bytes of a fold
 }
 
 // NewSpelling makes the Spelling of a set of names; nil if they are more than MaxNames.
@@ -35,7 +36,7 @@ func NewSpelling(names []string) *Spelling {
 			alone = append(alone, byFold[fold])
 		}
 	}
-	s.names, s.folds = NewNames(alone), NewNames(folds)
+	s.names, s.folds, s.near = NewNames(alone), NewNames(folds), newFoldFilter(folds)
 	return s
 }
 
@@ -54,7 +55,7 @@ func (s *Spelling) IsKept(d *Document) bool {
 
 // isNear reports whether a key is one of the names or a case variant of one.
 func (s *Spelling) isNear(key string) bool {
-	if len(key) > utf8.UTFMax*s.longest {
+	if len(key) > utf8.UTFMax*s.longest || !s.near.mayHave(key) {
 		return false
 	}
 	var buf [64]byte

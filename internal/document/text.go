@@ -12,6 +12,19 @@ import (
 // viewString is b as a string, without a copy.
 func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// isASCII reports whether all bytes of s are ASCII.
+func isASCII(s string) bool {
+	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)
+	if n <= 8 {
+		return shortWord(p, n)&highBits == 0
+	}
+	all := load64(p, n-8)
+	for i := 0; i < n-8; i += 8 {
+		all |= load64(p, i)
+	}
+	return all&highBits == 0
+}
+
 // scanString checks a string from the byte after its opening quotation mark. It
 // returns the offset of the closing one, or of the offending byte with a message.
 func scanString(src []byte, i int) (at int, flags uint32, code ErrorCode, msg string) {

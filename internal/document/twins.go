@@ -1,11 +1,9 @@
 package document
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"strings"
 	"sync"
-	"unsafe"
 )
 
 // DataKeys says which keys are names that users chose, such as keys of labels, and not fields that
@@ -18,8 +16,17 @@ type DataKeys interface {
 // CaseTwins returns two members of one object, in n or anywhere below it, whose keys differ in case
 // alone: a reader that folds case, as encoding/json does, takes them for one field, and one of the
 // values for the other. The Nodes are invalid if there are none. Objects whose keys are data are
-// passed over. It takes linear time, and no memory if objects have few members.
+// passed over. The parser notes whether any keys are alike, so that for most documents this is one
+// look; else it takes linear time, and no memory if objects have few members.
 func (n Node) CaseTwins(names DataKeys) (first, second Node) {
+	if n.d == nil || !n.d.alike {
+		return Node{}, Node{}
+	}
+	return n.caseTwins(names)
+}
+
+// caseTwins looks at each object.
+func (n Node) caseTwins(names DataKeys) (first, second Node) {
 	switch n.Kind() {
 	case Object:
 		if n.Len() > 1 {
@@ -32,7 +39,7 @@ func (n Node) CaseTwins(names DataKeys) (first, second Node) {
 		return Node{}, Node{}
 	}
 	for m := n.First(); m.Valid(); m = m.Next() {
-		if first, second = m.CaseTwins(names); first.Valid() {
+		if first, second = m.caseTwins(names); first.Valid() {
 			return first, second
 		}
 	}
@@ -46,11 +53,11 @@ func twins(object Node) (first, second Node) {
 	}
 	if object.Len() <= few {
 		var members [few]Node
-		var hashes [few]uint32
+		var hashes [few]uint64
 		return twinsIn(object, members[:0], hashes[:0])
 	}
 	var members [indexFrom]Node
-	var hashes [indexFrom]uint32
+	var hashes [indexFrom]uint64
 	return twinsIn(object, members[:0], hashes[:0])
 }
 
@@ -58,11 +65,11 @@ func twins(object Node) (first, second Node) {
 const few = 8
 
 // twinsIn finds two keys of one object. It has room for all members, and for the hashes of their keys.
-func twinsIn(object Node, members []Node, hashes []uint32) (first, second Node) {
+func twinsIn(object Node, members []Node, hashes []uint64) (first, second Node) {
 	var seen uint64
 	for m := object.First(); m.Valid(); m = m.Next() {
 		h := coarse(m.Key())
-		bit := uint64(1) << (h & 63)
+		bit := uint64(1) << (h >> 58)
 		if seen&bit != 0 {
 			for i, other := range hashes {
 				if other == h && strings.EqualFold(members[i].Key(), m.Key()) {
@@ -76,33 +83,14 @@ func twinsIn(object Node, members []Node, hashes []uint32) (first, second Node) 
 	return Node{}, Node{}
 }
 
-// coarse is a hash that is the same for keys that differ in case alone. Clients can prepare
-// collisions, but few keys have few of them.
-func coarse(key string) uint32 {
-	h, isASCII := coarseOf(unsafe.Slice(unsafe.StringData(key), len(key)))
-	if !isASCII {
-		var buf [64]byte
-		h, _ = coarseOf(appendFolded(buf[:0], key))
+// coarse is a hash that keys share which differ in case alone. Clients can prepare collisions, but
+// few keys have few of them.
+func coarse(key string) uint64 {
+	if isASCII(key) {
+		return coarseOf(key)
 	}
-	return h
-}
-
-// coarseOf hashes a key by words of eight bytes, and reports whether it is ASCII.
-func coarseOf(key []byte) (h uint32, isASCII bool) {
-	const lower, high, prime = 0x2020202020202020, 0x8080808080808080, 0x9E3779B97F4A7C15
-	sum, seen := uint64(len(key)), uint64(0)
-	for ; len(key) >= 8; key = key[8:] {
-		word := binary.LittleEndian.Uint64(key)
-		seen |= word
-		sum = (sum ^ (word | lower)) * prime
-	}
-	word := uint64(0)
-	for i, c := range key {
-		word |= uint64(c) << (8 * i)
-	}
-	seen |= word
-	sum = (sum ^ (word | lower)) * prime
-	return uint32(sum >> 32), seen&high == 0
+	var buf [64]byte
+	return coarseOf(viewString(appendFolded(buf[:0], key)))
 }
 
 // twinFinder is the memory for an object of many members: slots has numbers of members, from 1.

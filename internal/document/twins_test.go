@@ -116,3 +116,73 @@ func FuzzCaseTwins(f *testing.F) {
 		}
 	})
 }
+
+// FuzzAlike compares what is found with a look at each pair of keys, also after edits: what the parser and edits note, so
+// that documents need no walk, is never too little.
+func FuzzAlike(f *testing.F) {
+	f.Add([]byte(`{"a":1,"metadata":{"labels":{"app":"x"}},"l":[{"name":1},{"Name":2}]}`), "A", []byte(`{"x":1,"X":2}`))
+	f.Add([]byte(`{"resourceVersion":1,"RESOURCEVERSION":2,"progressDeadlineSeconds":3}`), "ProgressDeadlineSeconds", []byte(`1`))
+	f.Add([]byte(`{"kind":{},"b":{"\u0061":1}}`), "\u212aind", []byte(`[{"s":1,"ſ":2}]`))
+	var many strings.Builder
+	for i := range 2 * pairsUpTo {
+		fmt.Fprintf(&many, `"k%d":{},`, i)
+	}
+	f.Add([]byte(`{`+many.String()+`"z":{"name":1}}`), "K7", []byte(`{"Ab":1}`))
+	f.Fuzz(func(t *testing.T, text []byte, key string, raw []byte) {
+		d, err := Parse(text, Limits{})
+		if err != nil {
+			return
+		}
+		defer d.Release()
+		check := func() {
+			t.Helper()
+			first, second := d.Root().CaseTwins(mapsNamed{})
+			if want := hasTwins(d.Root()); first.Valid() != want || second.Valid() != want {
+				t.Fatalf("%s: found %v, want %v", d.AppendTo(nil), first.Valid(), want)
+			}
+		}
+		check()
+		of, value := d.Root(), NewMember("value", []byte(`{"A":1}`))
+		if last := of.First(); last.Kind() == Object {
+			of = last
+		}
+		if _, found := of.Get("value"); !found {
+			d.Fill(of, &value, false)
+			check()
+		}
+		if !json.Valid(raw) {
+			return
+		}
+		if other, err := Parse(raw, Limits{}); err != nil { // not strict JSON
+			return
+		} else {
+			other.Release()
+		}
+		added := d.Set(of, key, raw)
+		check()
+		d.Append(d.Root(), raw)
+		check()
+		if d.Remove(added); added.Valid() {
+			check()
+			d.Set(of, strings.ToUpper(key), raw)
+			check()
+		}
+		d.Replace(d.Root(), raw)
+		check()
+	})
+}
+
+// hasTwins compares each key of an object with each other one.
+func hasTwins(n Node) bool {
+	for m := n.First(); m.Valid(); m = m.Next() {
+		for o := m.Next(); n.Kind() == Object && o.Valid(); o = o.Next() {
+			if strings.EqualFold(m.Key(), o.Key()) {
+				return true
+			}
+		}
+		if hasTwins(m) {
+			return true
+		}
+	}
+	return false
+}
