@@ -10,6 +10,14 @@ type Cursor struct {
 	i uint32
 }
 
+// Cursor is the Cursor at the value.
+func (n Node) Cursor() Cursor {
+	if n.d == nil {
+		return Cursor{}
+	}
+	return Cursor{n.d, &n.d.tape[n.i], n.i}
+}
+
 // Children is the Cursor at the first member or item; at its end for a value
 // that has none.
 func (n Node) Children() Cursor {
@@ -54,6 +62,27 @@ func (c *Cursor) Find(names *Names) int { return names.find(c.d, c.e) }
 
 // Kind is Node.Kind.
 func (c *Cursor) Kind() Kind { return Kind(c.e.meta & kindMask) }
+
+// Len is Node.Len.
+func (c *Cursor) Len() int {
+	if c.Kind() < Object {
+		return 0
+	}
+	return int(c.e.count)
+}
+
+// Children is Node.Children.
+func (c *Cursor) Children() Cursor {
+	switch {
+	case c.Kind() < Object:
+		return Cursor{}
+	case c.e.meta&flagHead == 0 && c.e.last != 0: // what the parser read follows, and is looked at in place
+		inside := Cursor{d: c.d}
+		inside.to(c.i + 1)
+		return inside
+	}
+	return c.Node().Children()
+}
 
 // Text is the value of a string without escapes, which is found as it stands;
 // not ok for everything else.

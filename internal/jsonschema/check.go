@@ -12,13 +12,17 @@ import (
 )
 
 // Check checks a value.
-func (s *Schema) Check(v document.Node, use Use) Result {
+func (s *Schema) Check(v document.Node, use Use) Result { return s.check(v, use, false) }
+
+// check checks a value, by a walk alone if it is said to be wrong.
+func (s *Schema) check(v document.Node, use Use, isWrong bool) Result {
 	if s.root.isPlain && s.root.accepts.has(v.Kind()) {
 		return Result{}
 	}
 	w := walks.Get().(*walk)
 	defer w.release()
 	w.use, w.except, w.files, w.top, w.budget = use, s.except, s.files, v, baseBudget+valueBudget*v.Document().Values()
+	w.isWrong = isWrong
 	w.check(s.root, v, none)
 	if w.budget < 0 {
 		w.failures, w.more = nil, 0
@@ -39,6 +43,9 @@ func (w *walk) check(s *schema, v document.Node, m markers) bool {
 	if s.isPlain && s.accepts.has(kind) {
 		w.score++
 		return true
+	}
+	if w.mayFit(s, m) {
+		return w.direct(s, v)
 	}
 	if w.budget--; w.budget < 0 {
 		return false

@@ -208,7 +208,7 @@ func (f *filler) union(branches []document.Node, isOne bool) *schema {
 		}
 		names = append(names, of...)
 	}
-	s := &schema{isPlain: true}
+	s := &schema{isPlain: true, isDirect: true}
 	s.accepts, s.isWhole, s.typeName = acceptable(names)
 	s.isPlain = !s.isWhole
 	return s
@@ -264,4 +264,5 @@ func (c *Compiler) finish(made []queued) {
 		s.isFramed = s.object != nil || s.list != nil || s.logic != nil
 		s.isPlain = s.isPlain || !s.isNever && !s.isWriteOnly && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
 	}
+	settleDirect(made)
 }

@@ -217,6 +217,8 @@ type schema struct {
 	isLoop bool
 	// isFramed is set if something in the value, or another schema of it, may ask for this schema.
 	isFramed bool
+	// isDirect is set if fits can say of values that they are right.
+	isDirect bool
 	// isSettled is set once the schema is compiled with all that it leads to.
 	isSettled bool
 	// isReadOnly and isWriteOnly are what its conjunction says.

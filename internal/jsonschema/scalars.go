@@ -90,7 +90,7 @@ func lists(branches []document.Node, isOne bool) *schema {
 		}
 		all = append(all, own...)
 	}
-	return &schema{accepts: anyKind, enum: enumerationOf(all, nil)}
+	return &schema{accepts: anyKind, enum: enumerationOf(all, nil), isDirect: true}
 }
 
 // manyListed is how many values of alternatives are compared with each other.

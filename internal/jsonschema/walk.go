@@ -54,10 +54,11 @@ type walk struct {
 	frames   []frame
 	failures []Failure
 	more     int
-	probing  int // nesting of checks that only ask whether, not what
-	choosing int // nesting of alternatives
-	telling  int // nesting of explanations
-	score    int // how much of the value is right
+	probing  int  // nesting of checks that only ask whether, not what
+	choosing int  // nesting of alternatives
+	telling  int  // nesting of explanations
+	isWrong  bool // the short way has found that something is
+	score    int  // how much of the value is right
 	budget   int
 	marks    []uint64 // sets of members and items, see markers
 	hashed   []hashed
@@ -122,8 +123,8 @@ func (w *walk) add(at document.Node, err *field.Error) {
 
 // str is the value of a string until the next call.
 func (w *walk) str(v document.Node) string {
-	if !v.Escaped() {
-		return v.Str()
+	if s, ok := v.Text(); ok {
+		return s
 	}
 	w.decoded = v.AppendStr(w.decoded[:0])
 	return unsafe.String(unsafe.SliceData(w.decoded), len(w.decoded))
