@@ -25,7 +25,7 @@ func TestTutorials(t *testing.T) {
 			t.Skipf("%s is not installed", program)
 		}
 	}
-	for _, page := range []string{"tutorial-ordinary-api.md", "policies/from-opa.md"} {
+	for _, page := range []string{"tutorial-ordinary-api.md", "tasks.md", "policies/from-opa.md"} {
 		if err := doctest.Follow(filepath.Join("../../docs", page), doctest.Options{
 			Gateway:  os.Args[0],
 			Env:      []string{"GATEWAY_TEST_RUN_MAIN=1"},
