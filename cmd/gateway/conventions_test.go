@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestConventionsAreTested holds the table of conventions in docs/conformance.md to the tests: what it claims, a test names.
+// TestConventionsAreTested holds the table of conventions in docs/differences.md to the tests: what it claims, a test names.
 func TestConventionsAreTested(t *testing.T) {
-	page, err := os.ReadFile("../../docs/conformance.md")
+	page, err := os.ReadFile("../../docs/differences.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	claimed := regexp.MustCompile(`(?m)^\| ([A-Z]+-[0-9]+) \|`).FindAllStringSubmatch(string(page), -1)
 	if len(claimed) < 20 {
-		t.Fatalf("docs/conformance.md claims %d conventions; its table has moved", len(claimed))
+		t.Fatalf("docs/differences.md claims %d conventions; its table has moved", len(claimed))
 	}
 	named := map[string]bool{}
 	id := regexp.MustCompile(`\b[A-Z]+-[0-9]+\b`)
@@ -42,7 +42,7 @@ func TestConventionsAreTested(t *testing.T) {
 	}
 	for _, c := range claimed {
 		if !named[c[1]] {
-			t.Errorf("docs/conformance.md claims %s, and no test names it", c[1])
+			t.Errorf("docs/differences.md claims %s, and no test names it", c[1])
 		}
 	}
 }
