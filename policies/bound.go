@@ -72,6 +72,9 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 	states, kinds := l.stateNames(), l.knownKinds()
 	var all []P
 	for _, p := range b.policies {
+		if l.isStopped() {
+			return nil
+		}
 		compiled := p.compiled(l, states)
 		if compiled.ok {
 			compiled.policy = compiled.policy.Bound(l.terms.TermsByAnnotation(p.from), compiledFor[p.from.Name]...)

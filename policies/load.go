@@ -86,6 +86,9 @@ func (l *loader) load(s *source.Source) *Set {
 		defer memory.Spare()()
 	}
 	for _, one := range stages {
+		if l.isStopped() {
+			break
+		}
 		begun := time.Now()
 		one.run(l)
 		l.times.add(one.name, "", time.Since(begun))
@@ -96,6 +99,18 @@ func (l *loader) load(s *source.Source) *Set {
 		l.gateway.Timed(l.times.all)
 	}
 	return l.set
+}
+
+// isStopped reports whether nobody waits for the set any longer. Then it is not whole, which is an error.
+func (l *loader) isStopped() bool {
+	if l.gateway.Stopped == nil || !l.gateway.Stopped() {
+		return false
+	}
+	if !l.stopped {
+		l.Found = append(l.Found, Finding{Severity: Error, Message: "the load was stopped before it was done"})
+		l.stopped = true
+	}
+	return true
 }
 
 // largeFiles is how many bytes of files take much more memory to load than the process has otherwise.
@@ -117,6 +132,7 @@ type loader struct {
 	held    memory.Reservation
 	times   times
 	set     *Set
+	stopped bool // see isStopped
 	kept    *reuse.Store
 	parts   map[reflect.Type]any // of kinds, by their types
 
@@ -232,6 +248,9 @@ func weightOf(f *source.File) int {
 // take takes the objects one by one.
 func (l *loader) take() {
 	for _, o := range l.all {
+		if l.isStopped() {
+			return
+		}
 		begun, kind := time.Now(), "other objects"
 		if group, _ := o.GroupVersion(); o.OpenAPI || Serves(group, o.Kind) {
 			kind = o.Kind

@@ -40,6 +40,9 @@ func (r *regoPolicies) compile(l *loader) {
 	states, kinds := l.stateNames(), l.knownKinds()
 	r.modules = modules.New(l.source.Files, l.gateway.Print)
 	for _, p := range r.policies {
+		if l.isStopped() {
+			return
+		}
 		l.paramUses = append(l.paramUses, paramUse{p.from, p.spec.Spec.ParamKind, p.spec.Spec.ParamRef})
 		compiled := r.compilePolicy(l, p, states, kinds)
 		if compiled == nil {
@@ -61,6 +64,13 @@ func (r *regoPolicies) compile(l *loader) {
 func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, kinds typecheck.Kinds) *rego.Policy {
 	spec := &p.spec.Spec
 	from, folder := rego.Source{States: states}, filepath.Dir(p.from.File)
+	if len(spec.AllowedHosts) > 0 {
+		l.set.asking = append(l.set.asking, p.from.Name)
+		if l.gateway.IsOffline {
+			l.At(p.from, Error, "spec.allowedHosts", "must be empty: policies that are only tried have no network")
+			return nil
+		}
+	}
 	options := rego.Options{V0: spec.RegoVersion == "V0", Hosts: spec.AllowedHosts, Lenient: spec.BuiltinErrors == rego.UndefinedErrors}
 	var unit *modules.Unit
 	missing := Finding{Field: "spec.rego", Message: fmt.Sprintf(

@@ -49,6 +49,7 @@ type Set struct {
 	needs     []need           // of API servers
 	defined   definitions
 	held      []*source.Folder // whose files are left out
+	asking    []string         // the RegoPolicies that may ask other servers
 	remarks   remarks
 	merged    map[mergeKey]func() *merge.Type
 	audit     auditPolicies
@@ -211,6 +212,9 @@ type File struct {
 type FileObject struct {
 	APIVersion, Kind, Namespace, Name string
 }
+
+// Asking returns the names of the RegoPolicies that may ask other servers.
+func (s *Set) Asking() []string { return s.asking }
 
 // Files are the files that the set was made of, by name. The answer must not be changed.
 func (s *Set) Files() []File { return s.files }

@@ -165,6 +165,10 @@ type Gateway struct {
 	Memory *memory.Budget
 	// Bundles are the bundles by their names; nil if they are not known.
 	Bundles map[string]modules.Bundle
+	// IsOffline says that policies must ask no other servers: those with hosts that they may ask are refused.
+	IsOffline bool
+	// Stopped reports whether the set is wanted no longer. The load then ends with an error; nil: it never is.
+	Stopped func() bool
 	// readsOnce reports whether the texts of the files are not needed after a load: no bundle that changes has them
 	// compiled again, and they are not kept for gateways that start later.
 	readsOnce bool

@@ -95,7 +95,8 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 
 // demoText is printed by the demo. README shows the answers to its commands.
 const demoText = `The gateway       http://{gateway}
-for operators     http://{admin}/policies, /metrics, /readyz?verbose
+for operators     http://{admin}/ (status), /policies, /metrics, /readyz?verbose
+a playground      http://{admin}/playground (policies and requests of your own)
 the API behind    http://{api} (in memory, stores what it gets)
 the policies      {policies} (read again when they change)
 

@@ -10,10 +10,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/playground"
+	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // newAdmin makes the listener for operators.
@@ -38,6 +41,8 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 		Profiling: c.Profiling,
 		Logger:    n.log,
 	}
+	play := playground.New(playground.Options{Memory: n.memory, InForce: n.inForce, Log: n.log})
+	o.Playground = &admin.Playground{Ask: play.Ask, Examples: func() (any, error) { return playground.Examples() }}
 	if n.config.Load().Telemetry.Audit != nil {
 		o.Ready = append(o.Ready, admin.Check{Name: "audit", Probe: n.auditHealth})
 	}
@@ -52,6 +57,16 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 		o.Token = token.Get
 	}
 	return admin.New(o), nil
+}
+
+// inForce returns the policies in force, and the gateway that has them; nil: there are none yet.
+func (n *node) inForce() (*policies.Set, policytest.Service) {
+	m := n.manager.Load()
+	if m == nil {
+		return nil, policytest.Service{}
+	}
+	c := n.config.Load()
+	return m.Current(), policytest.Service{Config: c, Gateway: asked(c)}
 }
 
 // started is when the process started, as far as it knows.
@@ -77,6 +92,7 @@ func (n *node) describe(lostLines uint64) admin.Status {
 	if n.listening.Load() {
 		s.Requests.BodyBytes = n.gateway.Load().BodyBytesInFlight()
 	}
+	n.describeActivity(&s)
 	n.describeTerms(&s, time.Now())
 	n.describeOperations(&s)
 	s.Idle = n.describeIdle()

@@ -102,7 +102,7 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return &failure{exitUsage, err}
 	}
-	explained, err := policytest.Explain(q)
+	explained, err := policytest.Explain(cmd.Context(), q)
 	if err != nil {
 		var mistakes policytest.Errors
 		if errors.As(err, &mistakes) {

@@ -58,6 +58,7 @@ type node struct {
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
 	shown     shownPolicies
 	idle      *idle
+	rates     rates
 	listening atomic.Bool
 
 	public, private net.Listener
@@ -259,6 +260,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	go n.files.Run(watching)
 	go n.bundles.Run(watching)
 	go n.keepIdle(watching.Done())
+	go n.rates.run(watching.Done(), n.metrics.Answers)
 	gateway := n.gateway.Load()
 	go func() { n.failed <- gateway.Serve(n.public) }()
 	n.listening.Store(true)

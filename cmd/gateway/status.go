@@ -255,7 +255,7 @@ func printStatus(to io.Writer, s *admin.Status) error {
 	fmt.Fprint(&w, "\nUPSTREAM\tCIRCUIT\tENDPOINT\tSTATUS\tCONNECTIONS\tIN FLIGHT\n")
 	for _, u := range s.Upstreams {
 		for _, e := range u.Endpoints {
-			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, u.Circuit, e.Address, strings.TrimSuffix(e.Status+": "+e.HealthCheck, ": "), e.Connections, e.RequestsInFlight)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, u.Circuit, e.Address, e.State(), e.Connections, e.RequestsInFlight)
 		}
 		for _, name := range u.UnresolvedNames {
 			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t\t\n", u.Name, u.Circuit, name.Host, name.Message)

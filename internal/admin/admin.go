@@ -22,7 +22,7 @@ import (
 const (
 	maxConnections = 512
 	maxHeadBytes   = 16 << 10
-	maxBodyBytes   = 16 << 10 // no page reads a body
+	maxBodyBytes   = 16 << 10 // of what no page reads; see maxQuestionBytes
 	readTimeout    = 10 * time.Second
 	writeTimeout   = time.Minute
 	idleTimeout    = 2 * time.Minute
@@ -49,6 +49,8 @@ type Options struct {
 	Token func() string
 	// Profiling serves /debug/pprof/.
 	Profiling bool
+	// Playground explains requests that operators make up; nil means that there is no /playground.
+	Playground *Playground
 	// Upstreams describes the backends; nil means that there is no /upstreams.
 	Upstreams func() Upstreams
 	// Hosts are names by which the listener is asked, beside IP addresses and localhost. Requests
@@ -61,7 +63,7 @@ type Options struct {
 // Server answers operators.
 type Server struct {
 	http     fasthttp.Server
-	pages    pages
+	pages    *pages
 	log      *slog.Logger
 	draining atomic.Bool
 }
@@ -87,6 +89,7 @@ func New(o Options) *Server {
 		Concurrency:                  maxConnections,
 		ReadBufferSize:               maxHeadBytes,
 		MaxRequestBodySize:           maxBodyBytes,
+		HeaderReceived:               s.pages.questionLimit,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
@@ -99,7 +102,10 @@ func New(o Options) *Server {
 }
 
 // Serve answers on the listener until Shutdown, which makes it return nil.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+func (s *Server) Serve(l net.Listener) error {
+	s.pages.isLocal.Store(isLoopback(l))
+	return s.http.Serve(l)
+}
 
 // Drain makes /readyz fail from now on, so that load balancers stop sending requests; everything
 // else goes on.

@@ -298,7 +298,7 @@ func TestUnreadable(t *testing.T) {
 		message string
 	}{
 		{"GET /livez" + head + strings.Repeat("x", 16<<10-len("GET /livez"+head)), 431, "the head of a request to the admin listener may have 16384 bytes"},
-		{"POST /livez" + head + "Content-Length: 16385\r\n\r\n", 413, "the body of a request to the admin listener may have 16384 bytes"},
+		{"POST /livez" + head + "Content-Length: 16385\r\n\r\n", 413, "the body of a request to the admin listener may have 16384 bytes, and a question to the playground 131072"},
 		{"GET /livez HTTP/1.1\r\n\r\n", 400, "the admin listener cannot read the request"},
 		{"GET /livez" + head + "Host: localhost\r\n\r\n", 400, "the admin listener cannot read the request"},
 		{"GET /livez" + head + "no line\r\n\r\n", 400, "the admin listener cannot read the request"},

@@ -33,7 +33,8 @@ func refuse(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &large):
 		writeError(ctx, status.Coded(http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the head of a request to the admin listener may have %d bytes", maxHeadBytes)))
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		writeError(ctx, status.Coded(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of a request to the admin listener may have %d bytes", maxBodyBytes)))
+		writeError(ctx, status.Coded(http.StatusRequestEntityTooLarge, fmt.Sprintf(
+			"the body of a request to the admin listener may have %d bytes, and a question to the playground %d", maxBodyBytes, maxQuestionBytes)))
 	case errors.As(err, &late) && late.Timeout():
 		writeError(ctx, status.Coded(http.StatusRequestTimeout, fmt.Sprintf("the request did not arrive within %d seconds", int(readTimeout.Seconds()))))
 	default:

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -12,48 +14,76 @@ import (
 	"github.com/admission-gateway/gateway/internal/markup"
 )
 
-// style is the page's one style.
-const style = `body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1c2330; background: #fff; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+// style is the style of all pages. Its colours have the contrast of WCAG AA, in the light and in the dark. On narrow screens each
+// cell of a table stands on a line of its own, behind the head of its column.
+const style = `:root { color-scheme: light dark; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1c2330; background: #fff; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; } p, h1, h2 { overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #dde2ea; vertical-align: top; overflow-wrap: anywhere; }
-th { font-weight: 600; } td.number, th.number { text-align: right; }
-code, pre, input { font: 13px/1.45 ui-monospace, monospace; } pre { background: #f4f6f9; padding: .6rem; overflow-x: auto; white-space: pre-wrap; }
-.good { color: #11692f; } .bad { color: #b3141c; font-weight: 600; } .maybe { color: #855600; }
-input { width: 30rem; max-width: 70%; padding: .3rem; } button { padding: .3rem .8rem; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #dde2ea; vertical-align: top; overflow-wrap: break-word; }
+th { font-weight: 600; } td { overflow-wrap: anywhere; min-width: 5.5rem; font-variant-numeric: tabular-nums; }
+code, pre, input, textarea, select { font: 13px/1.45 ui-monospace, monospace; }
+pre { background: #f4f6f9; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+.good { color: #11692f; } .bad { color: #b3141c; font-weight: 600; } .maybe { color: #7a4f00; } a { color: #0b57b0; }
+input, textarea, select, button { color: inherit; background: #fff; border: 1px solid #76808e; border-radius: 3px; }
+input, textarea, select { padding: .3rem; } input { width: 30rem; max-width: 70%; } textarea { resize: vertical; }
+button { padding: .3rem .8rem; } ::placeholder { color: #666f7c; opacity: 1; }
+@media (max-width: 40rem) {
+  thead { display: none; } tr { display: block; border-bottom: 1px solid #dde2ea; padding: .3rem 0; }
+  td { display: block; border: 0; padding: .1rem 0; } td:empty { display: none; }
+  td:not(:first-child, [data-head=""])::before { content: attr(data-head) ": "; color: #566370; }
+  td:first-child { font-weight: 600; }
+}
 @media (prefers-color-scheme: dark) {
-  body { color: #e4e8ef; background: #14181f; } th, td { border-color: #333b47; } pre { background: #1d232c; }
+  body { color: #e4e8ef; background: #14181f; } th, td, tr { border-color: #333b47; } pre { background: #1d232c; }
   .good { color: #6fd391; } .bad { color: #ff8a8f; } .maybe { color: #f0c060; } a { color: #8ab4f8; }
+  input, textarea, select, button { background: #1d232c; border-color: #7d8896; } ::placeholder { color: #9aa7b4; }
+  td:not(:first-child, [data-head=""])::before { color: #9aa7b4; }
 }
 `
 
 // pagePolicy lets a browser load nothing, and run nothing, that is not on the page itself.
-var pagePolicy = func() string {
-	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-}()
+var pagePolicy = "default-src 'none'; style-src " + hashSource(style) + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// hashSource names a style or a script on a page to the policy of the page.
+func hashSource(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// pageHead begins a page, up to its style.
+func pageHead(title string) string {
+	return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>` + title + ` - Admission Gateway</title>
+`
+}
 
 // shown is the data of the page.
 type shown struct {
 	Status
 	Asked    string    // the request that is asked about; "" if none is
 	Forecast *Forecast // nil if none is asked about
+	// plays says that there is a playground.
+	plays bool
 }
 
-// writePage answers with the page.
-func writePage(ctx *fasthttp.RequestCtx, s *shown) {
+// writeHTML answers with a page.
+func writeHTML(ctx *fasthttp.RequestCtx, page, policy string) {
 	h := &ctx.Response.Header
-	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	ctx.SetContentType("text/html; charset=utf-8")
-	ctx.SetBodyString(s.page())
+	ctx.SetBodyString(page)
 }
 
 // page returns the status page for people. It has no script, and takes its one style from itself.
 func (s *shown) page() string {
-	p := page{}
+	p := page{plays: s.plays}
 	p.Add(`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -65,37 +95,83 @@ func (s *shown) page() string {
 <body>
 `)
 	p.health(&s.Status)
+	p.refusals(s.Refusals)
 	p.question(s.Asked, s.Forecast)
 	p.policies(&s.Policies)
+	p.resources(&s.Status)
 	p.operations(s.Operations)
 	p.verdicts(&s.Status)
 	p.terms(&s.Status)
-	p.Add("<p>{} requests are in flight, and hold {} of {} bytes.</p>\n\n",
-		s.Requests.InFlight, s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
+	p.Add("<p>In flight: {}, with {} of {} bytes.</p>\n\n", count(s.Requests.InFlight, "request"), s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
 	p.limits(s.RateLimits, &s.RequestLimits)
 	p.idle(s.Idle)
 	p.upstreams(s.Upstreams)
 	p.states(s.States, s.Certificates)
-	p.Add("\n<h2>Lost</h2>\n<p>{} lines of the log", s.Lost.LogLines)
+	p.Add("\n<h2>Lost</h2>\n<p>{} of the log", count(int64(s.Lost.LogLines), "line"))
 	for _, a := range s.Lost.AuditEvents {
-		p.Add(", {} events of the audit log for its {}", a.Events, a.Sink)
+		p.Add(", {} of the audit log for its {}", count(a.Events, "event"), a.Sink)
 	}
 	for _, d := range s.Lost.Decisions {
-		p.Add(", {} events of the decision log for its {} ({})", d.Events, d.Sink, d.Reason)
+		p.Add(", {} of the decision log for its {} ({})", count(d.Events, "event"), d.Sink, d.Reason)
 	}
 	p.Add(".</p>\n</body>\n</html>\n")
 	return p.String()
 }
 
-type page struct{ markup.Page }
+// page is a page that is being written.
+type page struct {
+	markup.Page
+	heads []string // of the table that is being written
+	plays bool
+}
 
 func since(seconds int64) string { return (time.Duration(seconds) * time.Second).String() }
 
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// count is a number of things, in words.
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // good and bad write a state.
 func (p *page) good(state string) { p.Add(`<span class="good">{}</span>`, state) }
 func (p *page) bad(state string)  { p.Add(`<span class="bad">{}</span>`, state) }
+
+// table begins a table with the heads of its columns.
+func (p *page) table(heads ...string) {
+	p.heads = heads
+	p.Add("<table>\n<thead><tr>")
+	for _, head := range heads {
+		p.Add("<th>{}</th>", head)
+	}
+	p.Add("</tr></thead>\n<tbody>\n")
+}
+
+// row writes a row of a table. A cell is a value, or a function that writes it.
+func (p *page) row(cells ...any) {
+	p.Add("<tr>")
+	for i, cell := range cells {
+		switch cell := cell.(type) {
+		case func():
+			p.Add(`<td data-head="{}">`, p.heads[i])
+			cell()
+			p.Add("</td>")
+		default:
+			p.Add(`<td data-head="{}">{}</td>`, p.heads[i], cell)
+		}
+	}
+	p.Add("</tr>\n")
+}
+
+// end ends a table.
+func (p *page) end() { p.Add("</tbody>\n</table>\n") }
+
+// code returns a cell of code.
+func (p *page) code(text string) func() { return func() { p.AddIf("<code>{}</code>", text) } }
 
 func (p *page) health(s *Status) {
 	p.Add("<h1>Admission Gateway {}</h1>\n<p>", s.Version)
@@ -104,54 +180,75 @@ func (p *page) health(s *Status) {
 	} else {
 		p.bad("Not ready")
 	}
-	p.Add(`,
-up {} since {}, {}.
-As JSON: <a href="/status">status</a>, <a href="/policies">policies</a>, <a href="/upstreams">upstreams</a>. <a href="/metrics">Metrics</a>.</p>
-<table>
-<tr><th>Check</th><th>State</th></tr>
-`, since(s.UptimeSeconds), at(s.StartTime), s.GoVersion)
-	for _, check := range s.Ready {
-		p.Add("<tr><td>{}</td><td>", check.Name)
-		if check.Failure != "" {
-			p.bad(check.Failure)
-		} else if check.Warning != "" {
-			p.bad(check.Warning)
-		} else {
-			p.good("ok")
-		}
-		p.Add("</td></tr>\n")
+	p.Add(", up {} since {}, {}.\n", since(s.UptimeSeconds), at(s.StartTime), s.GoVersion)
+	if p.plays {
+		p.Add(`<a href="/playground">Playground</a>. `)
 	}
-	p.Add("</table>\n\n")
+	p.Add(`As JSON: <a href="/status">status</a>, <a href="/policies">policies</a>, <a href="/upstreams">upstreams</a>. <a href="/metrics">Metrics</a>.</p>` + "\n")
+	p.table("Check", "State")
+	for _, check := range s.Ready {
+		p.row(check.Name, func() {
+			switch {
+			case check.Failure != "":
+				p.bad(check.Failure)
+			case check.Warning != "":
+				p.bad(check.Warning)
+			default:
+				p.good("ok")
+			}
+		})
+	}
+	p.end()
+}
+
+// refusals shows the last refusals, each with a way to have it explained.
+func (p *page) refusals(all []Refusal) {
+	if len(all) == 0 {
+		return
+	}
+	p.Add("\n<h2>Last refusals</h2>\n")
+	p.table("Request", "Answer", "Policy", "Field", "Time", "")
+	for i := range all {
+		r := &all[i]
+		p.row(func() { p.Add("{} <code>{}</code>", r.Method, r.Path) }, strings.TrimSpace(fmt.Sprint(r.Code, " ", r.Reason)), r.Policy, r.Field, at(r.Time), func() {
+			if p.plays {
+				p.Add(`<a href="{}">explain this</a>`, r.link())
+			} else {
+				p.Add(`<a href="{}">explain this</a>`, "/?request="+url.QueryEscape(r.Method+" "+r.Path))
+			}
+		})
+	}
+	p.end()
 }
 
 func (p *page) question(asked string, f *Forecast) {
-	p.Add(`<h2>Which policies are about a request?</h2>
+	p.Add(`
+<h2>Which policies are about a request?</h2>
 <form action="/" method="get">
 <input name="request" value="{}" placeholder="POST /shop/users" aria-label="method and path">
 <button>Ask</button>
 </form>
 `, asked)
-	if f != nil {
-		p.Add("\n")
-		p.AddIf(`<p class="bad">{}</p>`, f.Refusal)
-		p.Add("\n")
-		if r := f.Route; r != nil {
-			p.Add("<p>Route ")
-			p.AddIf("<b>{}</b> ", r.Name)
-			p.Add("<code>{}{}</code> to the upstream <b>{}</b></p>", r.Host, r.PathPrefix, r.Upstream)
-		}
-		p.Add("\n")
-		p.about(f.About)
-		p.Add("\n")
-		if len(f.Policies)+len(f.Limits) > 0 {
-			p.Add("<table>\n<tr><th>Policy</th><th>Kind</th><th>Phase</th><th>Applies</th><th>Because</th></tr>\n")
-			p.outlooks(f.Policies)
-			p.outlooks(f.Limits)
-			p.Add("</table>")
-		}
-		p.Add("\n")
+	if p.plays {
+		method, path, _ := strings.Cut(asked, " ")
+		p.Add(`<p><a href="{}">What becomes of it with a body?</a></p>`+"\n", inForceLink(method, path))
 	}
-	p.Add("\n\n")
+	if f == nil {
+		return
+	}
+	p.AddIf(`<p class="bad">{}</p>`+"\n", f.Refusal)
+	if r := f.Route; r != nil {
+		p.Add("<p>Route ")
+		p.AddIf("<b>{}</b> ", r.Name)
+		p.Add("<code>{}{}</code> to the upstream <b>{}</b></p>\n", r.Host, r.PathPrefix, r.Upstream)
+	}
+	p.about(f.About)
+	if len(f.Policies)+len(f.Limits) > 0 {
+		p.table("Policy", "Kind", "Phase", "Applies", "Because")
+		p.outlooks(f.Policies)
+		p.outlooks(f.Limits)
+		p.end()
+	}
 }
 
 func (p *page) about(a *About) {
@@ -168,126 +265,155 @@ func (p *page) about(a *About) {
 	if !a.IsDescribed {
 		p.Add("; no policy file describes it")
 	}
-	p.Add("</p>")
+	p.Add("</p>\n")
 }
 
 func (p *page) outlooks(all []Outlook) {
 	for i := range all {
 		o := &all[i]
-		p.Add("<tr><td>{}", o.Name)
-		for j := range o.Bindings {
-			b := &o.Bindings[j]
-			p.Add("<br>&nbsp;binding {}: {}", b.Name, b.Applies)
-			p.AddIf(", {}", b.Because)
-		}
-		p.Add("</td><td>{}</td><td>{}</td>\n<td>", o.Kind, o.Phase)
-		switch o.Applies {
-		case "Yes":
-			p.good("Yes")
-		case "Maybe":
-			p.Add(`<span class="maybe">Maybe</span>`)
-		default:
-			p.Add("No")
-		}
-		p.Add("</td><td>{}</td></tr>\n", o.Because)
+		p.row(func() {
+			p.Add("{}", o.Name)
+			for j := range o.Bindings {
+				b := &o.Bindings[j]
+				p.Add("<br>&nbsp;binding {}: {}", b.Name, b.Applies)
+				p.AddIf(", {}", b.Because)
+			}
+		}, o.Kind, o.Phase, func() {
+			switch o.Applies {
+			case "Yes":
+				p.good("Yes")
+			case "Maybe":
+				p.Add(`<span class="maybe">Maybe</span>`)
+			default:
+				p.Add("No")
+			}
+		}, o.Because)
 	}
 }
 
 func (p *page) policies(of *Policies) {
-	p.Add("<h2>Policies</h2>\n<p>Generation {}, hash <code>{}</code>, in force since {}.</p>\n", of.Generation, of.Hash, at(of.LoadTime))
+	p.Add("\n<h2>Policies</h2>\n<p>Generation {}, hash <code>{}</code>, in force since {}.</p>\n", of.Generation, of.Hash, at(of.LoadTime))
 	if r := of.LastReload; r != nil {
 		p.Add("<p>Last read at {}: ", at(r.Time))
-		if r.Outcome == "Refused" {
+		if r.Outcome == refused {
 			p.bad(r.Outcome)
 		} else {
 			p.Add("{}", r.Outcome)
 		}
 		p.Add(".</p>\n")
-		if len(r.Findings) > 0 {
-			p.findings(r.Findings)
-		}
+		p.findings(r.Findings)
 	}
-	p.Add("\n")
 	if f := of.LastFailure; f != nil {
-		p.Add(`<p class="bad">The newest files are not in force since {}:</p>`, at(f.Time))
-		p.findings(f.Findings)
+		p.Add(`<p class="bad">The newest files are not in force since {}.</p>`+"\n", at(f.Time))
+		if of.LastReload == nil || of.LastReload.Outcome != refused { // else they stand above
+			p.findings(f.Findings)
+		}
 	}
 	p.policyFolders(of.Folders)
-	p.Add("\n<table>\n<tr><th>File</th><th>Objects</th></tr>\n")
+	p.table("File", "Objects")
 	for _, file := range of.Files {
-		p.Add("<tr><td><code>{}</code></td><td>", file.Path)
-		for _, o := range file.Objects {
-			p.Add("{} ", o.Kind)
-			p.AddIf("{}/", o.Namespace)
-			p.Add("{}<br>", o.Name)
-		}
-		p.Add("</td></tr>\n")
+		p.row(p.code(file.Path), func() {
+			for _, o := range file.Objects {
+				p.Add("{} ", o.Kind)
+				p.AddIf("{}/", o.Namespace)
+				p.Add("{}<br>", o.Name)
+			}
+		})
 	}
 	if len(of.Files) == 0 {
-		p.Add(`<tr><td colspan="2">none</td></tr>` + "\n")
+		p.row("none", "")
 	}
-	p.Add("</table>\n\n")
+	p.end()
 }
+
+// refused is the outcome of a reading of files with errors.
+const refused = "Refused"
 
 // policyFolders shows the folders with owners. It is empty if there are none.
 func (p *page) policyFolders(all []PolicyFolder) {
 	if len(all) == 0 {
 		return
 	}
-	p.Add("\n<table>\n<tr><th>Folder</th><th>Owner</th><th>Concerns</th><th>Hash</th><th>State</th></tr>\n")
+	p.table("Folder", "Owner", "Concerns", "Hash", "State")
 	for i := range all {
 		f := &all[i]
-		p.Add("<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td><code>{}</code></td><td>", f.Path, f.Owner, f.Concerns, f.Hash)
-		if f.LastFailure == nil {
-			p.Add("{}", f.State())
-		} else {
-			p.bad(f.State())
-			p.findings(f.LastFailure.Findings)
-		}
-		p.Add("</td></tr>\n")
+		p.row(p.code(f.Path), f.Owner, f.Concerns, p.code(f.Hash), func() {
+			if f.LastFailure == nil {
+				p.Add("{}", f.State())
+			} else {
+				p.bad(f.State())
+				p.findings(f.LastFailure.Findings)
+			}
+		})
 	}
-	p.Add("</table>\n")
+	p.end()
 }
 
-// maxOperations bounds the rows of operations: published documents have more than a thousand.
-const maxOperations = 200
+// maxRows bounds the rows of resources and operations: published documents have more than a thousand.
+const maxRows = 200
+
+// resources shows the resources that files describe, and how many requests came for each. It is empty if there is neither.
+func (p *page) resources(s *Status) {
+	if len(s.Resources) > 0 {
+		p.Add("\n<h2>Resources in force</h2>\n")
+		p.table("Resource", "Version", "Kind", "Paths")
+		shown := s.Resources[:min(len(s.Resources), maxRows)]
+		for _, r := range shown {
+			p.row(r.Name, r.Version, r.Kind, p.code(strings.Join(r.Paths, ", ")))
+		}
+		p.end()
+		if len(shown) < len(s.Resources) {
+			p.Add("<p>These are {} of {} resources. <a href=\"/status\">/status</a> has all.</p>\n", len(shown), len(s.Resources))
+		}
+	}
+	if len(s.Answers) > 0 {
+		p.Add("\n<h2>Requests since the start</h2>\n")
+		p.table("Resource", "Requests", "A second, in the last minute", "Refused", "Failed")
+		for i := range s.Answers[:min(len(s.Answers), maxRows)] {
+			a := &s.Answers[i]
+			p.row(a.Resource, a.Requests, a.Rate(), a.Refused, a.Failed)
+		}
+		p.end()
+	}
+}
 
 // operations shows the first operations that files describe. It is empty if they describe none.
 func (p *page) operations(all []Operation) {
 	if len(all) == 0 {
 		return
 	}
-	p.Add("<h2>Operations</h2>\n<table>\n<tr><th>Method</th><th>Path</th><th>Resource</th><th>Routes</th><th>Holds</th></tr>\n")
-	shown := all[:min(len(all), maxOperations)]
+	p.Add("\n<h2>Operations</h2>\n")
+	p.table("Path", "Method", "Resource", "Routes", "Holds")
+	shown := all[:min(len(all), maxRows)]
 	for _, o := range shown {
-		p.Add("<tr><td>{}</td><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>\n", o.Method, o.Path, o.Resource, strings.Join(o.Routes, ", "), o.Holds)
+		p.row(p.code(o.Path), o.Method, o.Resource, strings.Join(o.Routes, ", "), o.Holds)
 	}
-	p.Add("</table>\n")
+	p.end()
 	if len(shown) < len(all) {
 		p.Add("<p>These are {} of {} operations. <code>gateway check --list</code> and <a href=\"/status\">/status</a> have all.</p>\n", len(shown), len(all))
 	}
-	p.Add("\n")
 }
 
 func (p *page) findings(all []string) {
+	if len(all) == 0 {
+		return
+	}
 	p.Add("<pre>")
 	for _, finding := range all {
 		p.Add("{}\n", finding)
 	}
-	p.Add("</pre>")
+	p.Add("</pre>\n")
 }
 
 func (p *page) verdicts(s *Status) {
-	p.Add(`<h2>Verdicts and limits since the start</h2>
-<table>
-<tr><th>Policy</th><th>Verdict</th><th class="number">Requests</th></tr>
-`)
+	p.Add("\n<h2>Verdicts and limits since the start</h2>\n")
+	p.table("Policy", "Verdict", "Requests")
 	for _, all := range [][]Tally{s.Verdicts, s.Limits} {
 		for _, t := range all {
-			p.Add(`<tr><td>{}</td><td>{}</td><td class="number">{}</td></tr>`+"\n", t.Policy, t.Verdict, t.Count)
+			p.row(t.Policy, t.Verdict, t.Count)
 		}
 	}
-	p.Add("</table>\n")
+	p.end()
 	for _, line := range s.Failing() {
 		p.Add(`<p class="bad">{}</p>`+"\n", line)
 	}
@@ -295,26 +421,23 @@ func (p *page) verdicts(s *Status) {
 
 func (p *page) terms(s *Status) {
 	if len(s.Rollouts) > 0 {
-		p.Add("<h2>Rollouts</h2>\n<table>\n<tr><th>Policy</th><th>Enforced</th><th>Otherwise</th></tr>\n")
+		p.Add("\n<h2>Rollouts</h2>\n")
+		p.table("Policy", "Enforced", "Otherwise")
 		for i := range s.Rollouts {
 			r := &s.Rollouts[i]
-			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", r.Policy, cmp.Or(r.Enforced, "everywhere"), r.Sentence())
+			p.row(r.Policy, cmp.Or(r.Enforced, "everywhere"), r.Sentence())
 		}
-		p.Add("</table>")
+		p.end()
 		p.triedOperations(s)
 	}
-	p.Add("\n")
 	if len(s.Exceptions) > 0 {
-		p.Add(`<h2>Exceptions</h2>
-<table>
-<tr><th>Exception</th><th>Policies</th><th>Reason</th><th>Ends</th><th class="number">Used</th></tr>
-`)
+		p.Add("\n<h2>Exceptions</h2>\n")
+		p.table("Exception", "Policies", "Reason", "Ends", "Used")
 		for i := range s.Exceptions {
 			p.exception(&s.Exceptions[i])
 		}
-		p.Add("</table>")
+		p.end()
 	}
-	p.Add("\n")
 }
 
 // triedOperations shows what descriptions that are only tried would have refused, by operation.
@@ -324,90 +447,80 @@ func (p *page) triedOperations(s *Status) {
 		for j := range s.Rollouts[i].Operations {
 			o := &s.Rollouts[i].Operations[j]
 			if !isBegun {
-				p.Add("\n<table>\n<tr><th>Operation</th><th>Would have refused</th><th>Because of</th></tr>\n")
+				p.table("Operation", "Would have refused", "Because of")
 				isBegun = true
 			}
-			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", o.Operation, o.Share(), o.Texts())
+			p.row(o.Operation, o.Share(), o.Texts())
 		}
 	}
 	if isBegun {
-		p.Add("</table>")
+		p.end()
 	}
 }
 
 func (p *page) exception(e *Exception) {
-	p.Add("<tr><td>{}</td><td>", e.Name)
-	for _, policy := range e.Policies {
-		p.Add("{}<br>", policy)
-	}
-	p.Add("</td><td>{}</td><td>", e.Reason)
-	if e.IsExpired {
-		p.bad(e.End())
-	} else {
-		p.Add("{}", e.End())
-	}
-	p.Add(`</td><td class="number">{}</td></tr>`+"\n", e.Used)
+	p.row(e.Name, func() {
+		for _, policy := range e.Policies {
+			p.Add("{}<br>", policy)
+		}
+	}, e.Reason, func() {
+		if e.IsExpired {
+			p.bad(e.End())
+		} else {
+			p.Add("{}", e.End())
+		}
+	}, e.Used)
 }
 
 func (p *page) limits(rates []RateLimit, each *RequestLimits) {
-	p.Add("<h2>Limits</h2>\n")
+	p.Add("\n<h2>Limits</h2>\n")
 	if len(rates) > 0 {
-		p.Add(`<table>
-<tr><th>Limit</th><th>Requests</th><th>By</th><th>Over time</th><th>At a time</th><th>Scope</th><th>Mode</th></tr>
-`)
+		p.table("Limit", "Requests", "By", "Over time", "At a time", "Scope", "Mode")
 		for i := range rates {
 			r := &rates[i]
-			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-				r.Name, r.Matches(), r.KeyText(), r.Rate(), r.InFlight(), r.Scope(), r.Mode)
+			p.row(r.Name, r.Matches(), r.KeyText(), r.Rate(), r.InFlight(), r.Scope(), r.Mode)
 		}
-		p.Add("</table>")
+		p.end()
 	}
-	p.Add(`
-<p>Of each request: a body of {} bytes, {} deep, with {} values; a head of {} bytes,
-a target of {} bytes, {} headers. In all: {} connections, {} heavy requests at a time.</p>
-
-`, each.BodyBytes, each.JSONDepth, each.JSONNodes, each.HeaderBytes, each.URIBytes, each.Headers, each.Connections, each.HeavyRequests)
+	p.Add(`<p>Of each request: a body of {} bytes, {} deep, with {} values; a head of {} bytes,
+a target of {} bytes, {} headers. In all: {}, {} at a time.</p>
+`, each.BodyBytes, each.JSONDepth, each.JSONNodes, each.HeaderBytes, each.URIBytes, each.Headers, count(each.Connections, "connection"), count(each.HeavyRequests, "heavy request"))
 }
 
 // idle shows the places of the policy files that apply to no request. It is empty if there are none.
 func (p *page) idle(all []Idle) {
+	if len(all) == 0 {
+		return
+	}
+	p.Add("\n<h2>What applies to nothing</h2>\n")
+	p.table("Object", "Place", "Reason", "Because")
 	for i := range all {
-		if i == 0 {
-			p.Add("<h2>What applies to nothing</h2>\n<table>\n<tr><th>Object</th><th>Place</th><th>Reason</th><th>Because</th></tr>\n")
-		}
 		one := &all[i]
-		p.Add("<tr><td>{} {}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", one.Kind, one.Name, one.Place, one.Reason, one.Because())
+		p.row(one.Kind+" "+one.Name, one.Place, one.Reason, one.Because())
 	}
-	if len(all) > 0 {
-		p.Add("</table>\n\n")
-	}
+	p.end()
 }
 
 func (p *page) upstreams(all []Upstream) {
-	p.Add(`<h2>Upstreams</h2>
-<table>
-<tr><th>Upstream</th><th>Circuit</th><th>Endpoint</th><th>Status</th><th class="number">Connections</th><th class="number">In flight</th></tr>
-`)
+	p.Add("\n<h2>Upstreams</h2>\n")
+	p.table("Upstream", "Circuit", "Endpoint", "Status", "Connections", "In flight")
 	for i := range all {
 		u := &all[i]
 		for j := range u.Endpoints {
 			e := &u.Endpoints[j]
-			p.Add("<tr><td>{}</td><td>{}</td><td>{} ({})</td>\n<td>", u.Name, u.Circuit, e.Address, e.Host)
-			if e.Status == "Ready" {
-				p.good("Ready")
-			} else {
-				p.bad(e.Status)
-				p.Add(" {}", e.HealthCheck)
-			}
-			p.Add("</td>\n"+`<td class="number">{}</td><td class="number">{}</td></tr>`+"\n", e.Connections, e.RequestsInFlight)
+			p.row(u.Name, u.Circuit, e.Address+" ("+e.Host+")", func() {
+				if e.IsTroubled() {
+					p.bad(e.State())
+				} else {
+					p.good(e.State())
+				}
+			}, e.Connections, e.RequestsInFlight)
 		}
 		for _, n := range u.UnresolvedNames {
-			p.Add(`<tr><td>{}</td><td></td><td>{}</td><td colspan="3">`, u.Name, n.Host)
-			p.bad(n.Message)
-			p.Add("</td></tr>\n")
+			p.row(u.Name, "", n.Host, func() { p.bad(n.Message) })
 		}
 	}
-	p.Add("</table>\n\n")
+	p.end()
 	p.varyingReads(all)
 }
 
@@ -417,32 +530,33 @@ func (p *page) varyingReads(all []Upstream) {
 	for i := range all {
 		for _, r := range all[i].VaryingReads() {
 			if !isBegun {
-				p.Add("<h2>Resources without ETags</h2>\n<table>\n<tr><th>Resource</th><th>Upstream</th><th>Because</th></tr>\n")
+				p.Add("\n<h2>Resources without ETags</h2>\n")
+				p.table("Resource", "Upstream", "Because")
 				isBegun = true
 			}
-			p.Add("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", r, all[i].Name, Varying)
+			p.row(r, all[i].Name, Varying)
 		}
 	}
 	if isBegun {
-		p.Add("</table>\n\n")
+		p.end()
 	}
 }
 
 func (p *page) states(states []State, certificates []Certificate) {
 	if len(states) > 0 {
-		p.Add("<h2>State that policies read</h2>\n<table><tr><th>Path</th><th>Age</th></tr>\n")
+		p.Add("\n<h2>State that policies read</h2>\n")
+		p.table("Path", "Age")
 		for _, s := range states {
-			p.Add("<tr><td>{}</td><td>{}</td></tr>\n", s.Path, since(s.AgeSeconds))
+			p.row(s.Path, since(s.AgeSeconds))
 		}
-		p.Add("</table>")
+		p.end()
 	}
-	p.Add("\n")
 	if len(certificates) > 0 {
-		p.Add("<h2>Certificates</h2>\n<table><tr><th>Certificate</th><th>Expires</th></tr>\n")
+		p.Add("\n<h2>Certificates</h2>\n")
+		p.table("Certificate", "Expires")
 		for _, c := range certificates {
-			p.Add("<tr><td>{}</td><td>{}</td></tr>\n", c.Name, at(c.ExpireTime))
+			p.row(c.Name, at(c.ExpireTime))
 		}
-		p.Add("</table>")
+		p.end()
 	}
-	p.Add("\n")
 }

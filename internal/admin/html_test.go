@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,9 +27,60 @@ func TestPage(t *testing.T) {
 	markuptest.Same(t, c.get("GET", "/").Body, "empty.html")
 }
 
+// TestFindingsOnce: the findings of files that are refused stand on the page once, whether or not they are what was read last.
+func TestFindingsOnce(t *testing.T) {
+	failed := &admin.Failure{Findings: []string{"a.yaml:1: a finding"}}
+	for outcome, last := range map[string]*admin.Reload{"read": {Outcome: "Refused", Findings: failed.Findings}, "not read yet": nil, "read before": {Outcome: "Loaded"}} {
+		c := serve(t, admin.New(admin.Options{Status: func() admin.Status {
+			return admin.Status{Policies: admin.Policies{LastReload: last, LastFailure: failed}}
+		}}))
+		if page := c.get("GET", "/").Body; strings.Count(page, "a finding") != 1 || !strings.Contains(page, "The newest files are not in force") {
+			t.Errorf("%s: the finding stands %d times on\n%s", outcome, strings.Count(page, "a finding"), page)
+		}
+	}
+}
+
+// TestRefusals: each refusal has a link that explains it: with its request in the fragment, or by method and path alone where
+// there is no playground.
+func TestRefusals(t *testing.T) {
+	s := admin.Status{Refusals: []admin.Refusal{{Method: "POST", Host: "shop.example", Path: "/orders/<1>", Code: 422, Reason: "Invalid", Policy: "p", Field: "spec.a"}}}
+	for _, c := range []struct {
+		with *admin.Playground
+		want string
+	}{
+		{nil, `<a href="/?request=POST&#43;%2Forders%2F%3C1%3E">explain this</a>`},
+		{(&asked{}).options(), `<a href="/playground#` + base64.RawURLEncoding.EncodeToString([]byte(`{"inForce":true,"method":"POST","path":"http://shop.example/orders/\u003c1\u003e"}`)) + `">explain this</a>`},
+	} {
+		page := serve(t, admin.New(admin.Options{Status: func() admin.Status { return s }, Playground: c.with})).get("GET", "/").Body
+		if !strings.Contains(page, c.want) {
+			t.Errorf("%s is missing in\n%s", c.want, page)
+		}
+	}
+}
+
+// TestEndpointState: an endpoint that cannot be reached is not shown as ready in silence.
+func TestEndpointState(t *testing.T) {
+	for _, c := range []struct {
+		endpoint   admin.Endpoint
+		want       string
+		isTroubled bool
+	}{
+		{admin.Endpoint{Status: "Ready", Connections: 1}, "Ready", false},
+		{admin.Endpoint{Status: "Ready"}, "Ready, not connected", false},
+		{admin.Endpoint{Status: "Ready", ConsecutiveFailures: 1}, "Ready, its last request failed", true},
+		{admin.Endpoint{Status: "Ready", ConsecutiveFailures: 5}, "Ready, its last 5 requests failed", true},
+		{admin.Endpoint{Status: "Unhealthy", HealthCheck: "refused", ConsecutiveFailures: 2}, "Unhealthy: refused, its last 2 requests failed", true},
+		{admin.Endpoint{Status: "Ejected"}, "Ejected", true},
+	} {
+		if got := c.endpoint.State(); got != c.want || c.endpoint.IsTroubled() != c.isTroubled {
+			t.Errorf("%+v is %q, troubled %v; want %q, %v", c.endpoint, got, c.endpoint.IsTroubled(), c.want, c.isTroubled)
+		}
+	}
+}
+
 // TestPageOfManyOperations: the page has no more than 200 operations, and says where the others are.
 func TestPageOfManyOperations(t *testing.T) {
-	const row, rest = "<td><code>/v1/things-", "<p>These are 200 of %d operations. <code>gateway check --list</code> and <a href=\"/status\">/status</a> have all.</p>"
+	const row, rest = `<td data-head="Path"><code>/v1/things-`, "<p>These are 200 of %d operations. <code>gateway check --list</code> and <a href=\"/status\">/status</a> have all.</p>"
 	for count, want := range map[int]int{0: 0, 1: 1, 199: 199, 200: 200, 201: 200, 1200: 200} {
 		s := admin.Status{}
 		for i := range count {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
@@ -25,12 +26,15 @@ type pages struct {
 	private map[string]fasthttp.RequestHandler
 	// token returns the token that they must have; nil if there is none.
 	token func() string
+	// playground answers questions; nil if there is none. isLocal says that the listener is on a loopback address.
+	playground *Playground
+	isLocal    atomic.Bool
 	// all names the pages, for requests for another one.
 	all string
 }
 
-func newPages(o Options, ready []Check) pages {
-	p := pages{
+func newPages(o Options, ready []Check) *pages {
+	p := &pages{
 		named:   newHosts(o.Hosts),
 		health:  map[string]checks{"/livez": {"livez", o.Live}, "/readyz": {"readyz", ready}},
 		private: map[string]fasthttp.RequestHandler{},
@@ -59,13 +63,16 @@ func newPages(o Options, ready []Check) pages {
 		}
 		p.private["/status"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, whole()) }
 		p.private["/"] = func(ctx *fasthttp.RequestCtx) {
-			s := shown{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request"))}
+			s := shown{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request")), plays: o.Playground != nil}
 			if s.Asked != "" && o.Foresee != nil {
 				f := o.Foresee(s.Asked)
 				s.Forecast = &f
 			}
-			writePage(ctx, &s)
+			writeHTML(ctx, s.page(), pagePolicy)
 		}
+	}
+	if o.Playground != nil {
+		p.addPlayground(o.Playground)
 	}
 	if o.Profiling {
 		p.private[profiles] = profile
@@ -104,8 +111,12 @@ func (p *pages) serve(ctx *fasthttp.RequestCtx) {
 		writeError(ctx, misdirected(host))
 		return
 	}
-	if p.token != nil && !shows(ctx, p.token()) {
+	if p.token != nil && !shows(&ctx.Request.Header, p.token()) {
 		unauthorized(ctx)
+		return
+	}
+	if path == playgroundQuestion && p.playground != nil {
+		p.ask(ctx)
 		return
 	}
 	page := p.private[path]

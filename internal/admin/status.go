@@ -28,6 +28,11 @@ type Status struct {
 	// RateLimits are the limits of the RateLimitPolicies in force, RequestLimits the ones of each request.
 	RateLimits    []RateLimit   `json:"rateLimits"`
 	RequestLimits RequestLimits `json:"requestLimits"`
+	// Resources are those that the files describe; Answers counts what came of their requests.
+	Resources []Resource `json:"resources"`
+	Answers   []Answers  `json:"answers"`
+	// Refusals are the last requests that were refused, the newest first.
+	Refusals []Refusal `json:"refusals"`
 	// Operations are what the files describe of APIs.
 	Operations []Operation `json:"operations,omitempty"`
 	// Idle are the places of the policy files that apply to no request.

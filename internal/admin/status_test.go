@@ -93,8 +93,8 @@ func TestStatus(t *testing.T) {
 		"legacy RegoPolicy/owners <imported> 2023-11-14T22:13:20Z (expired) 2", "agreed never 0",
 		"RateLimitPolicy per-client", "sizes Deny 7", "the policy 'owners' failed for 2 requests", "per-client Refuse 9", "per-client list ClientAddress 600 in 1m0s, 100 at once 10 of each key Local Enforce",
 		"a body of 3145728 bytes, 99 deep, with 12345 values; a head of 65536 bytes, a target of 8192 bytes, 100 headers. In all: 4000 connections, 2 heavy requests",
-		"3 requests are in flight, and hold 17 of 4711 bytes",
-		"orders Open 10.0.0.3:9000 (orders.example.com:9000) Unhealthy the answer has the status 500", "more.example.com:80 no such host",
+		"In flight: 3 requests, with 17 of 4711 bytes",
+		"orders Open 10.0.0.3:9000 (orders.example.com:9000) Unhealthy: the answer has the status 500", "more.example.com:80 no such host",
 		"/v2/users 1m1s", "the public listener 2023-11-14T22:13:20Z", "5 lines of the log, 6 events of the audit log for its webhook",
 	} {
 		if !strings.Contains(text, part) {

@@ -14,11 +14,11 @@ import (
 
 // shows reports whether a request shows the token: as a bearer token, or, as browsers can, as the
 // password of a user of any name. How long the comparison takes says nothing about the token.
-func shows(ctx *fasthttp.RequestCtx, token string) bool {
+func shows(h *fasthttp.RequestHeader, token string) bool {
 	if token == "" {
 		return false
 	}
-	scheme, rest, _ := strings.Cut(string(ctx.Request.Header.Peek("Authorization")), " ")
+	scheme, rest, _ := strings.Cut(string(h.Peek("Authorization")), " ")
 	switch {
 	case strings.EqualFold(scheme, "Bearer"):
 		return same(strings.TrimLeft(rest, " "), token)

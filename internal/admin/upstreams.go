@@ -1,6 +1,9 @@
 package admin
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Upstreams is the answer of /upstreams.
 type Upstreams struct {
@@ -72,4 +75,27 @@ type Endpoint struct {
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 	Connections         int `json:"connections"`
 	RequestsInFlight    int `json:"requestsInFlight"`
+}
+
+// ready is the status of an endpoint that is asked.
+const ready = "Ready"
+
+// IsTroubled reports whether the endpoint is not asked, or fails to answer. The only endpoint of an upstream is asked even then.
+func (e *Endpoint) IsTroubled() bool { return e.Status != ready || e.ConsecutiveFailures > 0 }
+
+// State says in words how the endpoint is.
+func (e *Endpoint) State() string {
+	state := e.Status
+	if e.HealthCheck != "" {
+		state += ": " + e.HealthCheck
+	}
+	switch n := e.ConsecutiveFailures; {
+	case n == 1:
+		return state + ", its last request failed"
+	case n > 1:
+		return fmt.Sprintf("%s, its last %d requests failed", state, n)
+	case e.Status == ready && e.Connections == 0:
+		return state + ", not connected"
+	}
+	return state
 }

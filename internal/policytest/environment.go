@@ -113,6 +113,7 @@ func newOffline(set *policies.Set, service *Service, dialect config.Dialect, lis
 	e.gateway, err = proxy.New(proxy.Options{
 		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
 		Log: slog.New(slog.DiscardHandler), Clock: e.clock, RefusesPlainly: !service.shapesRefusals,
+		Memory: service.Gateway.Memory,
 	})
 	if err != nil {
 		return nil, err
@@ -222,12 +223,12 @@ type reply struct {
 }
 
 // send sends a request to the gateway.
-func (e *environment) send(r *request) (*reply, error) {
+func (e *environment) send(ctx context.Context, r *request) (*reply, error) {
 	e.at.Store(nil)
 	if !r.at.IsZero() {
 		e.at.Store(&r.at)
 	}
-	req, err := http.NewRequest(r.method, "http://"+e.address, bytes.NewReader(r.body))
+	req, err := http.NewRequestWithContext(ctx, r.method, "http://"+e.address, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
 	}

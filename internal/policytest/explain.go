@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
@@ -16,6 +19,10 @@ import (
 type Question struct {
 	// Policies are the policy files and folders.
 	Policies []string
+	// Files are the policy files instead, if their contents are known. No other file is read then.
+	Files []source.File
+	// Set has the policies instead, if they are compiled. The story then has no places in files.
+	Set *policies.Set
 	// Service is the gateway that gets the request.
 	Service Service
 	// Dialect of the backend, if there is no configuration; empty for the one that suits the files.
@@ -26,15 +33,26 @@ type Question struct {
 }
 
 // Explain plays a request through the gateway, in front of a backend in memory, and returns its
-// story. The error is Errors if the policies have errors.
-func Explain(q *Question) (*story.Story, error) {
+// story. The error is Errors if the policies have errors. Once ctx has ended, it ends as soon as it can.
+func Explain(ctx context.Context, q *Question) (*story.Story, error) {
 	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
 	service := q.Service
 	service.shapesRefusals = service.Config != nil
+	service.Gateway.Stopped = func() bool { return ctx.Err() != nil }
 	all := newSets(&service.Gateway)
-	set, found := all.of(&from)
+	if q.Files != nil {
+		all.know(&from, q.Files)
+	}
+	set := q.Set
 	if set == nil {
-		return nil, Errors(slices.DeleteFunc(found, isWarning))
+		var found []finding.Finding
+		set, found = all.of(&from)
+		switch err := context.Cause(ctx); {
+		case err != nil:
+			return nil, err
+		case set == nil:
+			return nil, Errors(slices.DeleteFunc(found, isWarning))
+		}
 	}
 	metrics, err := telemetry.New(telemetry.Options{Version: "explain"})
 	if err != nil {
@@ -45,17 +63,19 @@ func Explain(q *Question) (*story.Story, error) {
 		return nil, err
 	}
 	defer e.close()
-	explained, _, err := e.explain(&q.Case, q.Headers)
+	explained, _, err := e.explain(ctx, &q.Case, q.Headers)
 	if err != nil {
 		return nil, err
 	}
-	addLines(explained, all.read(q.Policies))
+	if q.Set == nil {
+		addLines(explained, all.read(q.Policies))
+	}
 	explained.Unknown = append(explained.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
 	return explained, nil
 }
 
 // explain asks what becomes of the request of a case.
-func (e *environment) explain(c *testcase.Case, headers [][2]string) (*story.Story, *reply, error) {
+func (e *environment) explain(ctx context.Context, c *testcase.Case, headers [][2]string) (*story.Story, *reply, error) {
 	r, stored, err := requestOf(e.gateway, e.set, e.service, c)
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +87,7 @@ func (e *environment) explain(c *testcase.Case, headers [][2]string) (*story.Sto
 		r.add(h[0], h[1])
 	}
 	r.add("X-Admission-Explain", "1")
-	answer, err := e.send(r)
+	answer, err := e.send(ctx, r)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the gateway does not answer: %w", err)
 	}

@@ -173,7 +173,7 @@ func TestExplanationIsEscaped(t *testing.T) {
 	q := &Question{Policies: []string{dir}}
 	quoted := strings.ReplaceAll(evil, `"`, `\"`)
 	q.Case.Object = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b"},"data":{"a":"` + quoted + `"}}`)
-	s, err := Explain(q)
+	s, err := Explain(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}

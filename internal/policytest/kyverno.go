@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -402,7 +403,7 @@ type verdict struct {
 
 // compare returns how the verdict of a policy differs from what is expected.
 func (v *verdict) compare(e *environment, c *testCase) ([]string, error) {
-	told, answer, err := e.explain(&c.Case, nil)
+	told, answer, err := e.explain(context.Background(), &c.Case, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 		}
 		return kubernetesPaths(kind, r.Names.Plural, r.Namespaced, &o)
 	}
-	if o.Kind == "" {
+	if o.Kind == "" || o.APIVersion == "" {
 		return "", "", fmt.Errorf("the object must have `apiVersion` and `kind`, or the case `request.path`")
 	}
 	plural, isNamespaced, known := policies.NativeResource(kind.GroupKind())

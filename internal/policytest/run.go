@@ -273,7 +273,7 @@ func (e *environment) play(c *testcase.Case) (answer *reply, err error) {
 		if err := e.prepare(stored, c.Existing); err != nil {
 			return nil, fmt.Errorf("`existing` cannot be stored: %w", err)
 		}
-		if answer, err = e.send(r); err != nil {
+		if answer, err = e.send(context.Background(), r); err != nil {
 			return nil, fmt.Errorf("the gateway does not answer: %w", err)
 		}
 		if sent < r.times && answer.code == http.StatusTooManyRequests {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/peek"
 	"github.com/admission-gateway/gateway/internal/secure"
 )
 
@@ -146,16 +147,7 @@ func underlying(c net.Conn) (net.Conn, bool) {
 
 // isGone reports whether the client has closed the connection. It takes nothing from the socket,
 // and may be called while another goroutine reads.
-func (s *socket) isGone() bool {
-	under, _ := underlying(s.Conn)
-	raw := rawOf(under)
-	if raw == nil {
-		return false
-	}
-	closed := false
-	err := raw.Control(func(fd uintptr) { closed, _ = peekClosed(fd) })
-	return closed || err != nil
-}
+func (s *socket) isGone() bool { return peek.Gone(s.Conn) }
 
 // rawOf returns the descriptor of a socket; nil if it has none.
 func rawOf(c net.Conn) syscall.RawConn {
@@ -188,7 +180,7 @@ func waiter(c net.Conn) func() error {
 		closed := false
 		err := raw.Read(func(fd uintptr) bool {
 			var waits bool
-			closed, waits = peekClosed(fd)
+			closed, waits = peek.Closed(fd)
 			return !waits
 		})
 		if closed {

@@ -31,6 +31,7 @@ func (t *Telemetry) RequestDone(r *Record, in *Series) {
 	if !isMeasured {
 		return
 	}
+	t.refusals.add(r)
 	code := knownCode(r.Outcome.Code)
 	s := in.of(t, r, code)
 	s.count.Add(1)
@@ -212,4 +213,49 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	return []metricdata.ScopeMetrics{{
 		Scope: instrumentation.Scope{Name: "github.com/admission-gateway/gateway"}, Metrics: metrics,
 	}}, nil
+}
+
+// Refusals returns the last requests that the gateway refused, the newest first.
+func (t *Telemetry) Refusals() []Refusal { return t.refusals.list() }
+
+// Answers counts the answers to requests for a resource since the start. What no file describes is counted as a resource
+// with the name other.
+type Answers struct {
+	Group, Resource string
+	// Refused are those with codes from 400 to 499, Failed those from 500 and without an answer; both are in All.
+	All, Refused, Failed uint64
+}
+
+// Answers returns the counts of all resources.
+func (t *Telemetry) Answers() []Answers {
+	counts := map[[2]string]*Answers{}
+	var order [][2]string
+	for _, p := range t.requests.known.values() {
+		key := [2]string{p.group, p.resource}
+		if counts[key] == nil {
+			counts[key] = &Answers{Group: p.group, Resource: p.resource}
+			order = append(order, key)
+		}
+		for a, n := range p.answers.values() {
+			counts[key].add(a.code, n.Load())
+		}
+	}
+	all := make([]Answers, 0, len(order))
+	for _, key := range order {
+		all = append(all, *counts[key])
+	}
+	return all
+}
+
+func (a *Answers) add(code int, n uint64) {
+	if 0 < code && code < 10 {
+		code *= 100 // a class
+	}
+	a.All += n
+	switch {
+	case code >= 500 || code == 0:
+		a.Failed += n
+	case code >= 400:
+		a.Refused += n
+	}
 }

@@ -43,6 +43,7 @@ type Telemetry struct {
 	policy    policyState
 	config    configState
 	events    events
+	refusals  refusals
 	upstreams upstreams
 	security  security
 	ages      ages

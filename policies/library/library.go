@@ -11,3 +11,6 @@ var files embed.FS
 
 // Demo are the policies of `gateway demo`.
 func Demo() (fs.FS, error) { return fs.Sub(files, "demo") }
+
+// All are all files of the library.
+func All() fs.FS { return files }

@@ -10,7 +10,7 @@ import (
 // counts. It may import the rooms of lines below its own, and nothing of its own line but itself.
 var order = [][]string{
 	{"cmd", "bench"},
-	{"internal/scan", "internal/scaffold"},
+	{"internal/scan", "internal/scaffold", "internal/playground"},
 	{"internal/policytest"},
 	{"proxy", "internal/admin"},
 	{"policies"},
@@ -44,7 +44,7 @@ var order = [][]string{
 var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/credentials":      {[]string{"internal/file", "internal/watch"}, []string{"cmd", "proxy", "internal/server"}},
 	"internal/file":             {nil, []string{"cmd", "policies", "internal/config", "internal/credentials", "internal/manifest"}},
-	"internal/memory":           {nil, []string{"cmd", "proxy", "internal/server", "internal/config", "internal/storage", "internal/storage/plain", "internal/ratelimit", "policies"}},
+	"internal/memory":           {nil, []string{"cmd", "internal/playground", "proxy", "internal/server", "internal/config", "internal/storage", "internal/storage/plain", "internal/ratelimit", "policies"}},
 	"internal/systemd":          {nil, []string{"cmd"}},
 	"internal/handover":         {nil, []string{"cmd"}},
 	"internal/watch":            {nil, []string{"policies", "internal/credentials", "cmd"}},
@@ -52,8 +52,9 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/telemetry":        {[]string{"internal/status", "internal/resource", "internal/outbound"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/circuit":          {nil, []string{"cmd", "proxy", "internal/ratelimit", "internal/upstream/balance", "internal/upstream"}},
 	"internal/upstream/balance": {[]string{"internal/circuit"}, []string{"cmd", "proxy", "internal/upstream"}},
-	"internal/server":           {[]string{"internal/status", "internal/credentials", "internal/memory", "internal/h1", "internal/message", "internal/secure"}, []string{"proxy"}},
+	"internal/server":           {[]string{"internal/status", "internal/credentials", "internal/memory", "internal/h1", "internal/message", "internal/peek", "internal/secure"}, []string{"proxy"}},
 	"internal/upstream":         {[]string{"internal/status", "internal/resource", "internal/circuit", "internal/h1", "internal/message", "internal/upstream/balance", "internal/secure"}, []string{"cmd", "bench", "proxy", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain"}},
+	"internal/peek":             {nil, []string{"internal/admin", "internal/server"}},
 	"internal/secure":           {nil, []string{"proxy", "internal/server", "internal/upstream"}},
 	"internal/message":          {[]string{"internal/status"}, []string{"proxy", "internal/compress", "internal/cors", "internal/contract", "internal/openapi", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain", "internal/h1", "internal/server", "internal/upstream"}},
 	"internal/h1":               {[]string{"internal/message"}, []string{"internal/server", "internal/upstream"}},
@@ -70,7 +71,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/cel/celtest":      {[]string{"internal/document"}, nil},
 	"internal/outbound":         {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity", "internal/telemetry"}},
 	"internal/markup":           {nil, []string{"internal/admin", "internal/scan", "internal/story"}},
-	"internal/story":            {[]string{"internal/markup"}, []string{"cmd", "internal/policytest", "proxy"}},
+	"internal/story":            {[]string{"internal/markup"}, []string{"cmd", "internal/admin", "internal/playground", "internal/policytest", "proxy"}},
 	"internal/recorded":         {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan", "internal/scaffold"}},
 	"internal/backend":          {[]string{"internal/document", "internal/resource"}, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
 	"internal/cases":            {nil, nil},

@@ -1,0 +1,186 @@
+package admin
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/admission-gateway/gateway/internal/peek"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/story"
+)
+
+// The paths of the playground.
+const (
+	playgroundPage     = "/playground"
+	playgroundQuestion = "/playground/ask"
+	playgroundExamples = "/playground/examples"
+)
+
+const (
+	// maxQuestionBytes bounds a question. What it costs to compile its policies goes with it.
+	maxQuestionBytes = 128 << 10
+	// lookInterval is how often a client that waits for an answer is looked for.
+	lookInterval = 100 * time.Millisecond
+)
+
+// A Playground explains requests that operators make up.
+type Playground struct {
+	// Ask explains the question in a JSON text. The error is a [*status.Error].
+	Ask func(ctx context.Context, question []byte) (*story.Story, error)
+	// Examples returns questions to begin with. They are written as JSON.
+	Examples func() (any, error)
+}
+
+//go:embed playground.html
+var playgroundBody string
+
+//go:embed playground.js
+var playgroundScript string
+
+// playgroundStyle is the style of the playground beside the ones of all pages and of stories.
+const playgroundStyle = story.Style + `body { max-width: 90rem; }
+.columns { display: grid; gap: 2rem; } .columns > * { min-width: 0; }
+@media (min-width: 60rem) { .columns { grid-template-columns: 1fr 1fr; } }
+label { display: block; margin: .6rem 0 .2rem; } .row { display: flex; flex-wrap: wrap; gap: 0 1.5rem; align-items: end; } .row label { flex: 1 1 10rem; }
+.row .method { flex: 0 1 9rem; } .row .path { flex: 1 1 12rem; } .row .check { flex: 0 1 auto; }
+textarea, .row input, .row select { width: 100%; max-width: none; box-sizing: border-box; } .row .check input { width: auto; }
+.story h1 { font-size: 1.15rem; overflow-wrap: anywhere; }
+`
+
+// playgroundText returns the page, and the policy by which a browser runs nothing but its own script, which asks this server alone.
+func playgroundText() (page, policy string) {
+	page = pageHead("Playground") + "<style>" + style + playgroundStyle + "</style>\n</head>\n<body>\n" +
+		playgroundBody + "<script>" + playgroundScript + "</script>\n</body>\n</html>\n"
+	return page, "default-src 'none'; script-src " + hashSource(playgroundScript) + "; style-src " + hashSource(style+playgroundStyle) +
+		"; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+}
+
+// addPlayground adds the pages of the playground.
+func (p *pages) addPlayground(o *Playground) {
+	page, policy := playgroundText()
+	p.playground = o
+	p.private[playgroundPage] = func(ctx *fasthttp.RequestCtx) {
+		if p.mayPlay(ctx) {
+			writeHTML(ctx, page, policy)
+		}
+	}
+	p.private[playgroundExamples] = func(ctx *fasthttp.RequestCtx) {
+		if !p.mayPlay(ctx) {
+			return
+		}
+		examples, err := o.Examples()
+		if err != nil {
+			writeError(ctx, status.Internal("the examples cannot be read: %v", err))
+			return
+		}
+		writeJSON(ctx, examples)
+	}
+}
+
+// mayPlay reports whether the playground is for who asks. Without a token it is for this machine alone.
+func (p *pages) mayPlay(ctx *fasthttp.RequestCtx) bool {
+	if p.token != nil || p.isLocal.Load() && ctx.RemoteIP().IsLoopback() {
+		return true
+	}
+	writeError(ctx, status.Coded(http.StatusForbidden, "the playground needs the token of `admin.tokenFile`, or an admin listener on a loopback address"))
+	return false
+}
+
+// isLoopback reports whether a listener is on a loopback address.
+func isLoopback(l net.Listener) bool {
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// questionLimit has a question be longer than other bodies, if it may be asked.
+func (p *pages) questionLimit(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
+	isAllowed := p.token == nil && p.isLocal.Load() || p.token != nil && shows(h, p.token())
+	if p.playground != nil && h.IsPost() && string(h.RequestURI()) == playgroundQuestion && isAllowed {
+		c.MaxRequestBodySize = maxQuestionBytes
+	}
+	return c
+}
+
+// ask answers a question.
+func (p *pages) ask(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	switch contentType, _, err := mime.ParseMediaType(string(ctx.Request.Header.ContentType())); {
+	case !p.mayPlay(ctx):
+		return
+	case !ctx.IsPost():
+		h.Set("Allow", "POST")
+		writeError(ctx, status.Coded(http.StatusMethodNotAllowed, fmt.Sprintf("%s does not support %s: send the question by POST", playgroundQuestion, ctx.Method())))
+		return
+	case isFromElsewhere(&ctx.Request.Header):
+		writeError(ctx, status.Coded(http.StatusForbidden, "a page of another origin must not ask the playground"))
+		return
+	case err != nil || contentType != "application/json":
+		// Pages of other origins can send this type only after a question that this server answers in no case.
+		writeError(ctx, status.UnsupportedMediaType("application/json"))
+		return
+	}
+	asked, stop := whileConnected(ctx)
+	defer stop()
+	explained, err := p.playground.Ask(asked, ctx.Request.Body())
+	if err != nil {
+		writeError(ctx, status.From(err))
+		return
+	}
+	if strings.Contains(string(ctx.Request.Header.Peek("Accept")), "text/html") {
+		writeHTML(ctx, story.Fragment(explained), pagePolicy)
+		return
+	}
+	contentType, body := story.Write(explained, story.JSON)
+	ctx.SetContentType(contentType)
+	ctx.SetBody(body)
+}
+
+// isFromElsewhere reports whether a browser sends the request for a page of another origin. It may have the credentials of its
+// user for this server all the same.
+func isFromElsewhere(h *fasthttp.RequestHeader) bool {
+	for _, site := range h.PeekAll("Sec-Fetch-Site") {
+		if s := string(site); s != "same-origin" && s != "none" {
+			return true
+		}
+	}
+	for _, origin := range h.PeekAll("Origin") {
+		if u, err := url.Parse(string(origin)); err != nil || !strings.EqualFold(u.Host, string(h.Host())) {
+			return true
+		}
+	}
+	return false
+}
+
+// whileConnected returns a context that ends when the client has gone, or when stop is called, which has to be.
+func whileConnected(of *fasthttp.RequestCtx) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	conn, ended := of.Conn(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		look := time.NewTicker(lookInterval)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if peek.Gone(conn) {
+					cancel()
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(); <-ended }
+}

@@ -1,0 +1,38 @@
+package story_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/story"
+)
+
+// TestFragment: a story begins with the answer and why; steps in a row that changed nothing are folded.
+func TestFragment(t *testing.T) {
+	s := story.Story{
+		Request: story.Request{Method: "POST", Path: "/a"},
+		Steps: []story.Step{
+			{Name: "Limits"}, {Name: "Body"}, {Name: "Defaults", Edits: []story.Edit{{Path: "a", New: "1"}}}, {Name: "Schema"},
+			{Name: "Policies", Policies: []story.Policy{{Name: "p", Verdict: "Deny"}}, Refusal: "a <b>"},
+		},
+		Answer: story.Answer{Decision: story.Refused, Code: 422},
+	}
+	page := story.Fragment(&s)
+	at := -1
+	for _, want := range []string{
+		"<strong>Refused</strong> with 422", "<p>a &lt;b&gt;</p>", "<details><summary>Steps 1 to 2 changed nothing</summary>", "1. Limits", "2. Body", "</details>",
+		"3. Defaults", "<details><summary>Step 4 changed nothing</summary>", "4. Schema", "</details>", "5. Policies",
+	} {
+		i := strings.Index(page[at+1:], want)
+		if i < 0 {
+			t.Fatalf("%q is missing, or not in its place, in\n%s", want, page)
+		}
+		at += 1 + i
+	}
+	s.Answer.Status = []byte(`{"message":"the message"}`)
+	for want, decision := range map[string]story.Decision{"the message": story.Refused, "": story.Admitted} {
+		if s.Answer.Decision = decision; s.Reason() != want {
+			t.Errorf("%s because of %q, want %q", decision, s.Reason(), want)
+		}
+	}
+}
