@@ -189,6 +189,9 @@ func adviseLimit(f *findings, o *manifest.Object, r *ratelimit.Rule) {
 		}
 		f.At(o, Warning, path, "counts a watch only until its answer begins, so that it does not bound how many there are")
 	}
+	if update := slices.Index(r.Verbs, resource.VerbUpdate.String()); update >= 0 && !slices.Contains(r.Verbs, resource.VerbPatch.String()) && !slices.Contains(r.Verbs, "*") {
+		f.At(o, Warning, fmt.Sprintf("spec.match.verbs[%d]", update), "names 'update' and not 'patch': who sends PATCH in place of PUT is not counted; name both")
+	}
 	if r.Cost != nil {
 		adviseCost(f, o, r)
 	}

@@ -51,6 +51,10 @@ func TestRateLimitPolicyFindings(t *testing.T) {
 			"a.yaml:7: spec.exemptions.clientAddresses[0]: warning: exempts every client: a policy that nobody is held to may be left out\n"},
 		{"a queue where nobody is refused", "  maxInFlight: 1\n  queueLength: 1\n  mode: Warn\n",
 			"a.yaml:6: spec.queueLength: warning: has no effect while `spec.mode` is 'Warn': nobody waits where nobody is refused\n"},
+		{"updates without patches", paced + "  match: {verbs: [create, update]}\n",
+			"a.yaml:7: spec.match.verbs[1]: warning: names 'update' and not 'patch': who sends PATCH in place of PUT is not counted; name both\n"},
+		{"updates and patches", paced + "  match: {verbs: [update, patch]}\n", ""},
+		{"creates alone", paced + "  match: {verbs: [create]}\n", ""},
 		{"watches in flight", "  maxInFlightTotal: 1\n  match: {verbs: [watch]}\n",
 			"a.yaml:5: spec.maxInFlightTotal: warning: counts a watch only until its answer begins, so that it does not bound how many there are\n"},
 	}

@@ -56,7 +56,7 @@ With --config they are also held to a configuration: to the upstreams that it na
 gateways share limits. A warning says if the largest body that the configuration allows does not fit the memory that it
 gives to requests; where the configuration does not say how much that is, it is derived from the memory of the machine
 that runs the check.
-Without a PATH it is the policy files of the configuration that are checked.
+Without a PATH it is the policy files of the configuration that are checked, and without one those of the current folder.
 
 Whether a backend compares If-Match with its ETags no file says; --probe URL finds out, by one object of it. Before one that does not, a gateway loses no update that
 comes through it, but several gateways, or others who write to the backend, may.
@@ -83,9 +83,6 @@ compiling their objects, by kind, and so on.`,
   gateway check --config /etc/gateway/gateway.yaml
   gateway check --rbac --config /etc/gateway/gateway.yaml | kubectl apply -f -`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && flags.config == "" && flags.probed == "" && !flags.stdin.on {
-				return usageError("name at least one file or directory to check")
-			}
 			if flags.rbac && flags.config == "" {
 				return usageError("--rbac: name the configuration with --config, which says what the upstreams are")
 			}
@@ -118,6 +115,9 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 	}
 	if f.stdin.on {
 		return f.stdin.check(cmd, paths, f.config, &f.output)
+	}
+	if len(paths) == 0 && f.config == "" {
+		paths = []string{"."}
 	}
 	var times []policies.StageTime
 	found, paths, err := check(paths, f.config, func(all []policies.StageTime) { times = all })

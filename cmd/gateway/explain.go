@@ -83,7 +83,10 @@ The exit code is 0 if the request would go to the backend, 1 if it is refused, 2
 	f.StringVar(&flags.scene.config, "config", "", "lead the request by the gateway's configuration `FILE`: its routes, upstreams, limits and policies")
 	f.StringVar(&flags.scene.dialect, "dialect", "", "without --config, the backend is of the `DIALECT` Kubernetes or Plain; by default the one that suits the policies")
 	f.StringVarP(&flags.format, "output", "o", "text", "write the story as `FORMAT`: text, json or html")
-	f.StringVar(&flags.color, "color", "auto", "write text in colours: auto, always or never; auto heeds NO_COLOR")
+	f.StringVar(&flags.color, "color", "auto", "write text in colours: auto, always or never; auto heeds NO_COLOR and TERM=dumb")
+	choices(cmd, "dialect", dialectNames()...)
+	choices(cmd, "output", "text", "json", "html")
+	choices(cmd, "color", "auto", "always", "never")
 	return cmd
 }
 

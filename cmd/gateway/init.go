@@ -67,6 +67,8 @@ requests.`,
 	}
 	cmd.Flags().StringVar(&flags.backend, "backend", "", "write policies for a backend of the `DIALECT` Kubernetes, or Plain for an ordinary API")
 	cmd.Flags().StringVar(&flags.enforce, "enforce", "", "let the policies `ACTION`: Warn, or Deny")
+	choices(cmd, "backend", dialectNames()...)
+	choices(cmd, "enforce", "Warn", "Deny")
 	cmd.Flags().StringVar(&flags.from, "from", "", "write policies for the OpenAPI document or the HTTP archive in the `FILE`, or the document at the URL")
 	cmd.Flags().BoolVar(&flags.isVendors, "vendor", false, "the document of --from is not the team's own; that of a URL never is")
 	return cmd

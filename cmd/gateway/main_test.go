@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -85,7 +86,8 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		{[]string{"serve", "--config", "/nowhere.yaml"}, "gateway serve: /nowhere.yaml: may not be read: no such file or directory\n"},
 		{[]string{"serve", "--config", typo}, "gateway serve: " + typo + ":4: upstrems: unknown field; did you mean `upstreams`?\n"},
 		{[]string{"serve", "--config", twice}, "gateway serve: " + twice + ":4: listen: must not be set twice; it is set on line 3 already\n"},
-		{[]string{"check"}, "gateway check: name at least one file or directory to check\n"},
+		{[]string{"help", "policies"}, "gateway help: there is no command 'policies'; 'gateway --help' lists them\n"},
+		{[]string{"help", "serve", "policies"}, "gateway help: there is no command 'serve policies'; 'gateway --help' lists them\n"},
 		{[]string{"demo", "now"}, "gateway demo: unexpected argument 'now'; 'gateway demo --help' shows what can be given\n"},
 		{[]string{"backend", "--listen", "127.0.0.1:99999"}, "gateway backend: --listen: must be a host and a port such as '127.0.0.1:8080', not '127.0.0.1:99999'\n"},
 		{[]string{"backend", "--listen", "9000"}, "gateway backend: --listen: must be a host and a port such as '127.0.0.1:8080', not '9000'\n"},
@@ -118,6 +120,41 @@ func TestAddressInUse(t *testing.T) {
 		if got.code != 1 || !strings.HasSuffix(got.stderr, want) || got.stdout != "" {
 			t.Errorf("gateway %s: %+v, want code 1 and\n%s", strings.Join(c.args, " "), got, want)
 		}
+	}
+}
+
+// TestJSONLog: where the log is JSON every line is an object of texts, numbers and booleans, the last words of the process too.
+func TestJSONLog(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	file := write(t, "gateway.yaml", `apiVersion: admission-gateway.io/v1alpha1
+kind: GatewayConfiguration
+listen: `+l.Addr().String()+`
+admin: {listen: "127.0.0.1:0"}
+upstreams: [{name: a, endpoints: ["http://127.0.0.1:9"], dialect: Plain}]
+routes: [{upstream: a}]
+telemetry: {log: {format: JSON}}
+`)
+	got := run("serve", "--config", file)
+	last := map[string]any{}
+	for line := range strings.Lines(got.stderr) {
+		clear(last)
+		if err := json.Unmarshal([]byte(line), &last); err != nil {
+			t.Fatalf("%q is no JSON: %v", line, err)
+		}
+		for key, value := range last {
+			switch value.(type) {
+			case string, float64, bool:
+			default:
+				t.Errorf("%s is %v in %s", key, value, line)
+			}
+		}
+	}
+	if cause, _ := last["cause"].(string); got.code != 1 || last["level"] != "ERROR" || last["msg"] != "the gateway ends" || !strings.Contains(cause, "another program does already") {
+		t.Errorf("it ended with %d and %v", got.code, last)
 	}
 }
 

@@ -270,7 +270,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	defer close(readCredentials)
 	systemd := supervisor{n.log}
 	systemd.ready(watching)
-	n.log.Info("serving", "listen", n.public.Addr(), "admin", n.private.Addr(), "version", version())
+	n.log.Info("serving", "listen", n.public.Addr().String(), "admin", n.private.Addr().String(), "version", version())
 	for {
 		select {
 		case err := <-n.failed:
@@ -320,7 +320,7 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	n.admin.Drain()
 	for _, l := range n.offered {
 		if err := l.Offer(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			n.log.Warn("another process cannot take the address over", "address", l.Addr(), "cause", err)
+			n.log.Warn("another process cannot take the address over", "address", l.Addr().String(), "cause", err)
 		}
 	}
 	n.gateway.Load().Drain()

@@ -39,6 +39,7 @@ The backend may be a Kubernetes API server or an ordinary JSON API.`,
 	root.SetFlagErrorFunc(flagError)
 	printVersion := root.Flags().Bool("version", false, "print the version of this gateway")
 	root.SetHelpFunc(helpOrVersion(root.HelpFunc(), printVersion))
+	root.SetHelpCommand(newHelp(root))
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
 }
@@ -53,6 +54,30 @@ func helpOrVersion(help func(*cobra.Command, []string), printVersion *bool) func
 			return
 		}
 		help(cmd, args)
+	}
+}
+
+// newHelp returns the command that prints the help of another one. Cobra's own succeeds if there is none of that name.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		ValidArgsFunction: func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+			for _, c := range root.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			about, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError("there is no command '%s'; '%s --help' lists them", strings.Join(args, " "), root.Name())
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
 	}
 }
 

@@ -78,6 +78,9 @@ refused that was not); 1 also if the scan cannot be done; 2 if the command line,
 	f.IntVar(&o.List, "list", 1000, "list the first `N` findings; all are counted")
 	f.StringVarP(&flags.format, "output", "o", "text", "write the report as `FORMAT`: text, json, html or policyreport")
 	f.BoolVar(&flags.fails, "fail", false, "exit with 1 if an object would be refused or cannot be judged")
+	choices(cmd, "dialect", dialectNames()...)
+	choices(cmd, "output", scan.Formats...)
+	choices(cmd, "as", string(scan.Create), string(scan.Update))
 	return cmd
 }
 
@@ -107,7 +110,7 @@ func (f *scanFlags) run(cmd *cobra.Command, paths []string) error {
 	case err != nil:
 		return &failure{exitFailure, err}
 	}
-	if err := report.Write(cmd.OutOrStdout(), f.format); err != nil {
+	if err := report.Write(inColor(cmd.OutOrStdout(), f.format, scanColors()), f.format); err != nil {
 		return err
 	}
 	if f.fails && report.Fails() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
 func newServe() *cobra.Command {
@@ -46,15 +48,7 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 				return err
 			}
 			defer closeLog()
-			signals, ignore := serveSignals()
-			defer ignore()
-			n, err := startNode(c, log)
-			if err != nil || n == nil {
-				return err
-			}
-			n.reloads.file, n.reloads.flags = file, &flags
-			tellMemory(&c.Limits, log.Messages)
-			return n.run(signals)
+			return inLog(log, c, serve(c, log, file, &flags))
 		},
 	}
 	f := cmd.Flags()
@@ -65,9 +59,38 @@ The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 	f.StringVar(&flags.Kubeconfig, "kubeconfig", "", "forward to the API server that `FILE` names, by what it says of certificates; the gateway's own account is its user's")
 	f.StringVar(&flags.Context, "context", "", "take the context `NAME` of the kubeconfig instead of the current one")
 	f.StringVar(&flags.Dialect, "dialect", "", "the backend's `DIALECT`: Kubernetes for a kube-apiserver or what behaves like one, Plain for an ordinary JSON API (default Plain with --upstream, Kubernetes with --kubeconfig and in a pod)")
+	choices(cmd, "dialect", dialectNames()...)
 	f.StringArrayVar(&flags.Policies, "policies", nil, "read policies from `PATH`, a file or a directory; may be repeated")
 	f.StringVar(&flags.Admin, "admin", "", "serve health, metrics and the active policies on `ADDR` (default "+defaults.Admin.Listen+")")
 	return cmd
+}
+
+// serve serves until a signal ends it.
+func serve(c *config.Configuration, log *telemetry.Log, file string, flags *config.Flags) error {
+	signals, ignore := serveSignals()
+	defer ignore()
+	n, err := startNode(c, log)
+	if err != nil || n == nil {
+		return err
+	}
+	n.reloads.file, n.reloads.flags = file, flags
+	tellMemory(&c.Limits, log.Messages)
+	return n.run(signals)
+}
+
+// inLog writes why a gateway ended to its log if that is read by programs, to which a line of text would be none. What is
+// left of the error is its exit code.
+func inLog(log *telemetry.Log, c *config.Configuration, err error) error {
+	if err == nil || telemetry.LogFormat(c.Telemetry.Log.Format) != telemetry.LogJSON {
+		return err
+	}
+	ended := &failure{exitFailure, nil}
+	var known *failure
+	if errors.As(err, &known) {
+		ended.code = known.code
+	}
+	log.Messages.Error("the gateway ends", "cause", err.Error())
+	return ended
 }
 
 // tellMemory keeps the process within the memory that it may use, and says what requests may take of it.

@@ -59,6 +59,7 @@ The exit code is 1 if the gateway is not ready or cannot be asked, 2 if a flag i
 	flags.StringVar(&f.caFile, "ca-file", "", "trust the authorities in `FILE` in place of the system's")
 	flags.StringVar(&f.request, "request", "", "print what becomes of the request `'METHOD PATH'`; a URL in place of the path says the host too")
 	flags.StringVarP(&f.output, "output", "o", "text", "print as `FORMAT`: text or json")
+	choices(cmd, "output", "text", "json")
 	return cmd
 }
 
@@ -98,7 +99,7 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 	if f.output == "json" {
 		_, err = out.Write(body)
 	} else {
-		err = printStatus(out, &s)
+		err = printStatus(inColor(out, f.output, statusColors()), &s)
 	}
 	if err == nil && !s.IsReady() {
 		return &failure{code: exitFailure}

@@ -62,6 +62,7 @@ Test Anything Protocol, version 14.`,
 	}
 	cmd.Flags().StringVar(&flags.run, "run", "", "play the cases whose name, TEST/CASE, matches the regular expression `PATTERN`; -run is the same")
 	cmd.Flags().StringVarP(&flags.format, "output", "o", "text", "write the results as `FORMAT`: "+strings.Join(policytest.Formats[:len(policytest.Formats)-1], ", ")+" or "+policytest.Formats[len(policytest.Formats)-1])
+	choices(cmd, "output", policytest.Formats...)
 	cmd.Flags().BoolVarP(&flags.verbose, "verbose", "v", false, "also list the cases that pass, and what no case reaches")
 	cmd.Flags().BoolVar(&flags.options.Update, "update", false, "write the expected objects that are files of their own")
 	cmd.Flags().IntVar(&flags.options.Parallel, "parallel", 0, "play `N` groups of cases at a time; by default one for each processor")
@@ -110,7 +111,7 @@ func (f *testFlags) once(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return mistakenTests(err)
 	}
-	if err := s.Write(cmd.OutOrStdout(), f.format, f.verbose); err != nil {
+	if err := s.Write(inColor(cmd.OutOrStdout(), f.format, testColors()), f.format, f.verbose); err != nil {
 		return err
 	}
 	switch reached := s.Coverage.Branches.Percent(); {
@@ -150,7 +151,7 @@ func (f *testFlags) survey(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return mistakenTests(err)
 	}
-	if err := s.Write(cmd.OutOrStdout(), f.format, f.verbose); err != nil {
+	if err := s.Write(inColor(cmd.OutOrStdout(), f.format, testColors()), f.format, f.verbose); err != nil {
 		return err
 	}
 	if s.Percent() < f.least {

@@ -119,6 +119,9 @@ func addLines(s *story.Story, files *source.Source) {
 		for j := range s.Steps[i].Policies {
 			p.add(&s.Steps[i].Policies[j])
 		}
+		for j := range s.Steps[i].Expressions {
+			p.addRule(&s.Steps[i].Expressions[j])
+		}
 	}
 	for i := range s.Others {
 		p.add(&s.Others[i])

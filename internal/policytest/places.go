@@ -2,6 +2,7 @@ package policytest
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/story"
@@ -19,8 +20,8 @@ type placed struct{ kind, name string }
 type written struct {
 	file   string
 	object *manifest.Object
-	// fields are the paths of texts.
-	fields map[string]string
+	// fields are the paths of texts, rules those of the rules of schemas.
+	fields, rules map[string]string
 }
 
 func newPlaces(files *source.Source) *places {
@@ -31,7 +32,7 @@ func newPlaces(files *source.Source) *places {
 		}
 		objects, _ := manifest.Read(f.Name, f.Data) // which was read without errors before
 		for _, o := range objects {
-			at := written{f.Name, o, map[string]string{}}
+			at := written{f.Name, o, map[string]string{}, map[string]string{}}
 			at.find("", story.Parse(o.Document().AppendTo(nil)))
 			p.objects[placed{o.Kind, o.Name}] = at
 		}
@@ -51,8 +52,29 @@ func (p *written) find(path string, t story.Tree) {
 			p.find(path+"["+strconv.Itoa(i)+"]", value)
 		}
 	case string:
-		if known, is := p.fields[t]; !is || path < known {
-			p.fields[t] = path
+		note(p.fields, t, path)
+		if strings.HasSuffix(path, ".rule") && strings.Contains(path, "x-kubernetes-validations[") {
+			note(p.rules, t, path)
+		}
+	}
+}
+
+// note notes the path of a text, unless it has one that comes before.
+func note(paths map[string]string, text, path string) {
+	if known, is := paths[text]; !is || path < known {
+		paths[text] = path
+	}
+}
+
+// addRule adds its place to a rule of a schema. Of equal rules it is the first one, by file and place.
+func (p *places) addRule(e *story.Expression) {
+	for _, at := range p.objects {
+		field, isThere := at.rules[e.Text]
+		if !isThere {
+			continue
+		}
+		if line := at.object.Line(field); e.File == "" || at.file < e.File || at.file == e.File && line < e.Line {
+			e.File, e.Field, e.Line = at.file, field, line
 		}
 	}
 }

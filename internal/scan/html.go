@@ -83,16 +83,23 @@ const pageHead = `<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Scan by policies</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #1c2733; }
-table { border-collapse: collapse; margin: 1em 0; }
-th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #d8dee4; vertical-align: top; overflow-wrap: anywhere; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #1c2733; background: #fff; }
+p, li, h1, h2 { overflow-wrap: anywhere; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; margin: 1em 0; }
+th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #d8dee4; vertical-align: top; overflow-wrap: anywhere; min-width: 4em; }
 td.n, th.n { text-align: right; }
 .deny, .added, .unjudged { color: #b42318; }
-.warn, .reworded, .edited, .change { color: #935f00; }
-.removed { color: #1a7f37; }
-svg text { font: 13px system-ui, sans-serif; fill: #1c2733; }
+.warn, .reworded, .edited, .change { color: #8a5900; }
+.removed { color: #176a33; }
+svg text { font: 13px system-ui, sans-serif; fill: #1c2733; } .whole { fill: #d8dee4; } .part { fill: #b42318; }
+@media (prefers-color-scheme: dark) {
+  body { color: #dde3e9; background: #14191f; } th, td { border-color: #333b47; }
+  .deny, .added, .unjudged { color: #ff8a80; } .warn, .reworded, .edited, .change { color: #f0c060; } .removed { color: #81c995; }
+  svg text { fill: #dde3e9; } .whole { fill: #333b47; } .part { fill: #e5484d; }
+}
 </style>
 </head>
 <body>
@@ -105,12 +112,12 @@ func (p *htmlPage) report(r *Report) {
 	if r.As == Update {
 		as = "updated"
 	}
-	p.Add(`<p>{} objects, judged as if each were {}:
+	p.Add(`<p>{}, judged as if each were {}:
 {} denied, {} not judged, {} warned of, {} audited; in {}s.</p>
-`, r.Objects, as, r.Denied, r.Unjudged, r.Warned, r.Audited, strconv.FormatFloat(r.Seconds, 'f', 2, 64))
+`, objects(r.Objects), as, r.Denied, r.Unjudged, r.Warned, r.Audited, strconv.FormatFloat(r.Seconds, 'f', 2, 64))
 	if r.IsDiff {
-		p.Add("<p>Compared with the old policies: {} objects newly denied, {} no longer; findings added for {}, removed for {}, reworded for {}; edited otherwise: {}.</p>\n",
-			r.Changes[Refused], r.Changes[Accepted], r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited])
+		p.Add("<p>Compared with the old policies: {} newly denied, {} no longer; findings added for {}, removed for {}, reworded for {}; edited otherwise: {}.</p>\n",
+			objects(r.Changes[Refused]), r.Changes[Accepted], r.Changes[Added], r.Changes[Removed], r.Changes[Reworded], r.Changes[Edited])
 	}
 	for _, of := range r.plots() {
 		p.plot(&of)
@@ -120,7 +127,7 @@ func (p *htmlPage) report(r *Report) {
 		p.table(&t)
 	}
 	p.findings(r.Listed)
-	p.AddIf("<p>{} more findings are counted and not listed.</p>\n", r.Findings-int64(len(r.Listed)))
+	p.AddIf("<p>Counted and not listed: {} more.</p>\n", r.Findings-int64(len(r.Listed)))
 	if len(r.Skipped) > 0 {
 		p.Add("<h2>Skipped</h2>\n<ul>")
 		for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
@@ -140,14 +147,14 @@ func (p *htmlPage) report(r *Report) {
 }
 
 func (p *htmlPage) plot(of *plot) {
-	p.Add("<h2>{}</h2>\n"+`<svg width="760" height="{}" role="img" aria-label="{}">`+"\n", of.title, of.height, of.title)
+	p.Add("<h2>{}</h2>\n"+`<div class="wide"><svg width="760" height="{}" role="img" aria-label="{}">`+"\n", of.title, of.height, of.title)
 	for _, b := range of.bars {
 		p.Add(`<text x="0" y="{}">{}</text>`, b.textY, b.name)
-		p.Add(`<rect x="240" y="{}" width="{}" height="18" fill="#d8dee4"></rect>`, b.y, b.whole)
-		p.Add(`<rect x="240" y="{}" width="{}" height="18" fill="#b42318"></rect>`, b.y, b.width)
+		p.Add(`<rect x="240" y="{}" width="{}" height="18" class="whole"></rect>`, b.y, b.whole)
+		p.Add(`<rect x="240" y="{}" width="{}" height="18" class="part"></rect>`, b.y, b.width)
 		p.Add(`<text x="670" y="{}">{} of {}</text>`+"\n", b.textY, b.count, b.of)
 	}
-	p.Add("</svg>\n")
+	p.Add("</svg></div>\n")
 }
 
 func (p *htmlPage) policies(all []row[PolicyTally]) {
@@ -155,26 +162,26 @@ func (p *htmlPage) policies(all []row[PolicyTally]) {
 		return
 	}
 	p.Add(`<h2>Policies</h2>
-<table>
+<div class="wide"><table>
 <tr><th>Policy</th><th class="n">Judged</th><th class="n">Denied</th><th class="n">Audited</th><th class="n">Failed</th><th class="n">Changed</th></tr>
 `)
 	for _, of := range all {
 		c := of.Count
 		p.row(of.Name, c.Assessed, c.Denied, c.Audited, c.Failed, c.Changed)
 	}
-	p.Add("</table>\n")
+	p.Add("</table></div>\n")
 }
 
 func (p *htmlPage) table(t *table) {
 	p.Add(`<h2>By {}</h2>
-<table>
+<div class="wide"><table>
 <tr><th>{}</th><th class="n">Objects</th><th class="n">Denied</th><th class="n">Not judged</th><th class="n">Warned</th><th class="n">Audited</th></tr>
 `, t.title, t.title)
 	for _, of := range t.rows {
 		c := of.Count
 		p.row(of.Name, c.Objects, c.Denied, c.Unjudged, c.Warned, c.Audited)
 	}
-	p.Add("</table>\n")
+	p.Add("</table></div>\n")
 }
 
 // row writes a row of a table: a name and numbers.
@@ -190,7 +197,7 @@ func (p *htmlPage) findings(all []Finding) {
 	if len(all) == 0 {
 		return
 	}
-	p.Add("<h2>Findings</h2>\n<table>\n<tr><th></th><th>Object</th><th>Policy</th><th>Finding</th><th>Place</th></tr>\n")
+	p.Add("<h2>Findings</h2>\n<div class=\"wide\"><table>\n<tr><th></th><th>Object</th><th>Policy</th><th>Finding</th><th>Place</th></tr>\n")
 	for i := range all {
 		f := &all[i]
 		p.Add(`<tr><td class="{}">`, f.Effect)
@@ -203,7 +210,7 @@ func (p *htmlPage) findings(all []Finding) {
 		p.AddIf("<br>before: {}", f.Old)
 		p.Add("</td><td>{}</td></tr>\n", f.place())
 	}
-	p.Add("</table>\n")
+	p.Add("</table></div>\n")
 }
 
 func (p *htmlPage) list(all []string) {

@@ -190,8 +190,7 @@ func (p *page) place(file string, line int) {
 func (p *page) expressions(all []Expression) {
 	for i := range all {
 		e := &all[i]
-		p.Add("<p>{}", e.Name())
-		p.AddIf(" (line {})", e.Line)
+		p.Add("<p>{}{}", e.Name(), e.place())
 		p.Add(" {}</p>\n<pre class=\"source\">", e.Outcome())
 		for _, line := range e.Carets() {
 			if line.IsSource {

@@ -108,8 +108,9 @@ type Reason struct {
 
 // An Expression is a CEL expression with its value.
 type Expression struct {
-	// Field is the field of the expression in the policy, if that is known.
+	// Field is the field of the expression in the policy, or in the file if that is given, if it is known.
 	Field string `json:"field,omitempty"`
+	File  string `json:"file,omitempty"`
 	Line  int    `json:"line,omitempty"`
 	// Variable is the variable that it computes.
 	Variable string `json:"variable,omitempty"`

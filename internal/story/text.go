@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/admission-gateway/gateway/internal/paint"
 )
 
 // A Form is how a story is written.
@@ -44,16 +46,6 @@ func WriteJSON(w io.Writer, s *Story) {
 	e.SetIndent("", "  ")
 	_ = e.Encode(s) // of texts, numbers and what was JSON before
 }
-
-// The colours of a terminal.
-const (
-	plain  = "\x1b[0m"
-	bold   = "\x1b[1m"
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	faint  = "\x1b[2m"
-)
 
 // WriteText writes a story for people to read, on a terminal in colours.
 func WriteText(w io.Writer, s *Story, coloured bool) {
@@ -93,11 +85,11 @@ func (t *texter) line(depth int, format string, args ...any) {
 // painted is a text in a colour, which was made printable before.
 type painted string
 
-func (t *texter) paint(colour, text string) painted {
-	if text = printable(text); !t.coloured || colour == "" {
+func (t *texter) paint(colour paint.Colour, text string) painted {
+	if text = printable(text); !t.coloured {
 		return painted(text)
 	}
-	return painted(colour + text + plain)
+	return painted(colour.Text(text))
 }
 
 // printable is a text without what a terminal takes for commands.
@@ -129,7 +121,7 @@ func (t *texter) request(s *Story) {
 	if len(r.Groups) > 0 {
 		by += " (" + strings.Join(r.Groups, ", ") + ")"
 	}
-	t.line(0, "%s%s", t.paint(bold, r.Method+" "+r.Path), by)
+	t.line(0, "%s%s", t.paint(paint.Bold, r.Method+" "+r.Path), by)
 	if s.Resource != nil {
 		t.line(1, "%s", s.Resource.String())
 	}
@@ -167,7 +159,7 @@ func (r *Resource) String() string {
 }
 
 func (t *texter) step(number int, s *Step) {
-	t.line(0, "%s: %s", t.paint(bold, fmt.Sprintf("%d. %s", number, s.Name)), s.About)
+	t.line(0, "%s: %s", t.paint(paint.Bold, fmt.Sprintf("%d. %s", number, s.Name)), s.About)
 	t.edits(2, s.Edits)
 	for i := range s.Expressions {
 		t.expression(2, &s.Expressions[i])
@@ -176,23 +168,23 @@ func (t *texter) step(number int, s *Step) {
 		t.policy(&s.Policies[i])
 	}
 	if s.Refusal != "" {
-		t.line(2, "%s: %s", t.paint(red, "refused"), s.Refusal)
+		t.line(2, "%s: %s", t.paint(paint.Red, "refused"), s.Refusal)
 	}
 }
 
 func (t *texter) edits(depth int, edits []Edit) {
 	for _, e := range edits {
 		if e.Old != "" {
-			t.line(depth, "%s", t.paint(red, "- "+e.Path+": "+e.Old))
+			t.line(depth, "%s", t.paint(paint.Red, "- "+e.Path+": "+e.Old))
 		}
 		if e.New != "" {
-			t.line(depth, "%s", t.paint(green, "+ "+e.Path+": "+e.New))
+			t.line(depth, "%s", t.paint(paint.Green, "+ "+e.Path+": "+e.New))
 		}
 	}
 }
 
 // verdictColours are the colours of verdicts that are not the usual ones.
-var verdictColours = map[string]string{"Deny": red, "Error": red, "Ignore": yellow, "Audit": yellow, "Mutate": green}
+var verdictColours = map[string]paint.Colour{"Deny": paint.Red, "Error": paint.Red, "Ignore": paint.Yellow, "Audit": paint.Yellow, "Mutate": paint.Green}
 
 func (t *texter) policy(p *Policy) {
 	by := ""
@@ -202,7 +194,7 @@ func (t *texter) policy(p *Policy) {
 	if p.Binding != "" {
 		by += " by the binding " + p.Binding
 	}
-	t.line(1, "%s  %s%s%s", t.paint(verdictColours[p.Verdict]+bold, p.Verdict), p.Title(), by, place(p.File, p.Line))
+	t.line(1, "%s  %s%s%s", t.paint(verdictColours[p.Verdict]+paint.Bold, p.Verdict), p.Title(), by, place(p.File, p.Line))
 	for _, r := range p.Reasons {
 		t.line(3, "%s", r.String())
 	}
@@ -253,21 +245,29 @@ func (e *Expression) Name() string {
 	return "expression"
 }
 
-func (t *texter) expression(depth int, e *Expression) {
-	at := ""
-	if e.Line > 0 {
-		at = fmt.Sprintf(" (line %d)", e.Line)
+// place says where the expression is; empty if that is not known.
+func (e *Expression) place() string {
+	switch {
+	case e.Line == 0:
+		return ""
+	case e.File != "":
+		return fmt.Sprintf(" (%s:%d)", e.File, e.Line)
 	}
-	colour := ""
+	return fmt.Sprintf(" (line %d)", e.Line)
+}
+
+func (t *texter) expression(depth int, e *Expression) {
+	at := e.place()
+	colour := paint.None
 	if e.Value == "false" || e.Error != "" {
-		colour = yellow
+		colour = paint.Yellow
 	}
 	t.line(depth, "%s%s %s", e.Name(), at, t.paint(colour, e.Outcome()))
 	for _, line := range e.Carets() {
 		if line.IsSource {
 			t.line(depth+1, "%s", line.Text)
 		} else {
-			t.line(depth+1, "%s", t.paint(faint, line.Text))
+			t.line(depth+1, "%s", t.paint(paint.Faint, line.Text))
 		}
 	}
 	if e.IsDoubtful {
@@ -304,7 +304,7 @@ func (t *texter) others(others []Policy) {
 	if len(others) == 0 {
 		return
 	}
-	t.line(0, "%s", t.paint(bold, "Policies that are not about the request"))
+	t.line(0, "%s", t.paint(paint.Bold, "Policies that are not about the request"))
 	for i := range others {
 		p := &others[i]
 		t.line(1, "%s%s", p.Title(), place(p.File, p.Line))
@@ -333,7 +333,7 @@ func (t *texter) limits(limits []Limit) {
 	if len(limits) == 0 {
 		return
 	}
-	t.line(0, "%s", t.paint(bold, "Rate limits"))
+	t.line(0, "%s", t.paint(paint.Bold, "Rate limits"))
 	for i := range limits {
 		t.line(1, "%s %s", limits[i].Name, limits[i].String())
 	}
@@ -354,16 +354,16 @@ func (l *Limit) String() string {
 
 func (t *texter) answer(s *Story) {
 	a := &s.Answer
-	colour, text := green, string(a.Decision)
+	colour, text := paint.Green, string(a.Decision)
 	if a.Decision == Refused {
-		colour = red
+		colour = paint.Red
 	}
 	if a.Code != 0 {
 		text += fmt.Sprintf(" with %d", a.Code)
 	}
-	t.line(0, "%s %s", t.paint(bold, "Answer:"), t.paint(colour, text))
+	t.line(0, "%s %s", t.paint(paint.Bold, "Answer:"), t.paint(colour, text))
 	for _, warning := range a.Warnings {
-		t.line(1, "%s %s", t.paint(yellow, "warning:"), warning)
+		t.line(1, "%s %s", t.paint(paint.Yellow, "warning:"), warning)
 	}
 	if len(a.Status) > 0 {
 		var short bytes.Buffer
@@ -390,7 +390,7 @@ func (m *Message) Note() string {
 }
 
 func (t *texter) message(m *Message) {
-	t.line(0, "%s %s %s, %s", t.paint(bold, "The backend would get:"), m.Method, m.Target, m.Note())
+	t.line(0, "%s %s %s, %s", t.paint(paint.Bold, "The backend would get:"), m.Method, m.Target, m.Note())
 	if m.Body != "" {
 		t.line(1, "%s", m.Body)
 	}
