@@ -108,8 +108,23 @@ func IsMistaken(err error) bool {
 	}
 	switch of.Code {
 	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen, syntax.ErrMissingBracket, syntax.ErrMissingRepeatArgument,
-		syntax.ErrInvalidCharRange, syntax.ErrTrailingBackslash:
+		syntax.ErrInvalidCharRange, syntax.ErrTrailingBackslash, syntax.ErrInvalidRepeatOp:
 		return true
 	}
 	return false
+}
+
+// isExpression reports whether a text may be an expression of ECMA-262. What RE2 lacks is not looked at, such as a look ahead.
+func isExpression(text string) bool {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		i++
+		if c := text[i]; (c|0x20)-'a' < 26 && !strings.ContainsRune("bBcdDfknpPrsStuvwWx", rune(c)) {
+			return false
+		}
+	}
+	_, err := syntax.Parse(fromECMA(text), syntax.Perl)
+	return err == nil || !IsMistaken(err)
 }

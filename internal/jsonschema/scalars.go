@@ -159,6 +159,8 @@ func textFormat(name string) *format.Format {
 		return format.Of(name)
 	case name == "byte":
 		return &format.Format{Name: "byte", Quick: isPlainBase64, Decide: base64.MatchString}
+	case name == "regex":
+		return &format.Format{Name: name, Decide: isExpression}
 	}
 	return format.Standard(name)
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,14 @@ var suites = map[string]suite{
 			"ref.json/Recursive references between schemas": notInside,
 		},
 	},
+	"formats": {
+		module: "github.com/xeipuuv/gojsonschema", folder: "testdata/draft7/optional/format", dialect: jsonschema.OpenAPI31, least: 110,
+		skipped: map[string]string{"iri.json/validation of IRIs: a valid IRI based on IPv6": "later versions of the suite have it wrong, for it lacks its brackets"},
+	},
+	"formats besides": {
+		module: "github.com/santhosh-tekuri/jsonschema/v6", folder: "testdata/Extra-Test-Suite/tests/draft2020-12/optional/format", dialect: jsonschema.OpenAPI31, least: 5,
+		skipped: map[string]string{"email.json/validation of duration strings: tab ok if quoted": "RFC 5321 has no tabs in quoted texts"},
+	},
 }
 
 // The verdicts are from JSON Schema's own test suite.
@@ -89,6 +98,11 @@ func TestSuites(t *testing.T) {
 						used[skip] = true
 						continue
 					}
+					g.Tests = slices.DeleteFunc(g.Tests, func(c suiteCase) bool {
+						skip := s.skip(id + ": " + c.Description)
+						used[skip] = true
+						return skip != ""
+					})
 					judged += g.judge(t, id, s.dialect)
 				}
 			}
@@ -117,11 +131,13 @@ func (s suite) skip(id string) string {
 type suiteGroup struct {
 	Description string
 	Schema      json.RawMessage
-	Tests       []struct {
-		Description string
-		Data        json.RawMessage
-		Valid       bool
-	}
+	Tests       []suiteCase
+}
+
+type suiteCase struct {
+	Description string
+	Data        json.RawMessage
+	Valid       bool
 }
 
 func (g suiteGroup) judge(t *testing.T, id string, dialect jsonschema.Dialect) int {

@@ -1,7 +1,7 @@
 package format
 
 import (
-	"net/url"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -26,6 +26,26 @@ func Standard(name string) *Format {
 		f.Decide = quickIPv6
 	case "uri":
 		f.Quick, f.Decide = quickURI, isURI
+	case "uri-reference":
+		f.Quick, f.Decide = quickURI, isURIReference
+	case "iri":
+		f.Quick, f.Decide = quickURI, isIRI
+	case "iri-reference":
+		f.Quick, f.Decide = quickURI, isIRIReference
+	case "uri-template":
+		f.Decide = uriTemplate.MatchString
+	case "idn-email":
+		f.Decide = isIDNEmail
+	case "idn-hostname":
+		f.Decide = isIDNHostname
+	case "time":
+		f.Decide = isTime
+	case "duration":
+		f.Decide = isDuration
+	case "json-pointer":
+		f.Decide = jsonPointer.MatchString
+	case "relative-json-pointer":
+		f.Decide = relativePointer.MatchString
 	case "uuid":
 		f.Decide = quickUUID
 	default:
@@ -33,6 +53,16 @@ func Standard(name string) *Format {
 	}
 	return f
 }
+
+// The pointers of RFC 6901 (3) and of the draft about relative ones, and the templates of RFC 6570 (2).
+var (
+	jsonPointer     = regexp.MustCompile(`^(?:/(?:[^~/]|~[01])*)*$`)
+	relativePointer = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)$`)
+	uriTemplate     = regexp.MustCompile(`^(?:[^\x00-\x20"<>%\\^` + "`" + `{|}\x7f]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` + variable + `(?:,` + variable + `)*\})*$`)
+)
+
+// variable is a variable of a template, with how much of it counts.
+const variable = `(?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?`
 
 // isEmail reports whether s is a mailbox as RFC 5321 (4.1.2) has it, without escapes in the local part.
 func isEmail(s string) bool {
@@ -110,7 +140,12 @@ func isDateTime(s string) bool {
 	if len(s) < len("2006-01-02T15:04:05Z") || s[10]|0x20 != 't' || !quickDate(s[:10]) && !isDate(s[:10]) {
 		return false
 	}
-	minutes, seconds, zone, ok := clock(s[11:])
+	return isTime(s[11:])
+}
+
+// isTime reports whether s is a full-time of RFC 3339, which has an offset.
+func isTime(s string) bool {
+	minutes, seconds, zone, ok := clock(s)
 	if !ok {
 		return false
 	}
@@ -147,14 +182,32 @@ func isTwoAndTwo(s string) bool {
 	return len(s) == 5 && digit(s[0]) && digit(s[1]) && s[2] == ':' && digit(s[3]) && digit(s[4])
 }
 
-// isURI reports whether s is a URI with a scheme.
-func isURI(s string) bool {
-	u, err := url.Parse(s)
-	if err != nil || !u.IsAbs() {
+// isDuration reports whether s is a duration of RFC 3339 (A). As other validators do, it lets units be left out between two
+// others.
+func isDuration(s string) bool {
+	rest, found := strings.CutPrefix(s, "P")
+	if !found || rest == "" {
 		return false
 	}
-	if host := u.Hostname(); strings.ContainsRune(host, ':') {
-		return u.Host[0] == '[' && quickIPv6(host)
+	if weeks, found := strings.CutSuffix(rest, "W"); found {
+		return weeks != "" && strings.Trim(weeks, "0123456789") == ""
 	}
-	return !strings.HasPrefix(u.Host, "[")
+	days, hours, found := strings.Cut(rest, "T")
+	return inOrder(days, "YMD") && inOrder(hours, "HMS") && found == (hours != "")
+}
+
+// inOrder reports whether s is numbers with units, of which each stands once and in its order.
+func inOrder(s, units string) bool {
+	for s != "" {
+		rest := strings.TrimLeft(s, "0123456789")
+		if rest == "" || len(rest) == len(s) {
+			return false
+		}
+		at := strings.IndexByte(units, rest[0])
+		if at < 0 {
+			return false
+		}
+		units, s = units[at+1:], rest[1:]
+	}
+	return true
 }
