@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -20,8 +19,6 @@ type conjunction struct {
 	cut bool
 	// null is set if alternatives allow null.
 	null bool
-	// name is the name of the component, if the schema refers to one and says nothing else; else empty.
-	name string
 }
 
 type part struct {
@@ -64,11 +61,6 @@ func (t *translator) flatten(nodes []document.Node, from *trail) conjunction {
 	c := conjunction{trail: from}
 	for _, n := range nodes {
 		t.collect(&c, n, false, nil)
-	}
-	if len(nodes) == 1 {
-		if ref, found := nodes[0].Get("$ref"); found {
-			c.name, _ = strings.CutPrefix(ref.Str(), componentPrefix)
-		}
 	}
 	c.extend(from)
 	return c

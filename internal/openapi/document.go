@@ -29,7 +29,6 @@ type Document struct {
 	mild   *report // of what nearly every document says
 
 	compiler   *jsonschema.Compiler // of its schemas; made when it is needed
-	extends    map[string][]string  // by component, the ones that it extends by allOf; made when it is needed
 	translated map[cacheKey]*Schema
 	sizes      map[sizeKey]int
 	actions    []*Action
@@ -197,6 +196,3 @@ func members(n document.Node, visit func(document.Node)) {
 func all(nodes []document.Node, is func(document.Node) bool) bool {
 	return !slices.ContainsFunc(nodes, func(n document.Node) bool { return !is(n) })
 }
-
-// componentPrefix is how the references to schemas begin.
-const componentPrefix = "#/components/schemas/"

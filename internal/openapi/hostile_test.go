@@ -91,11 +91,6 @@ func freeIn(e *schema.Extensions) int {
 		n += freeIn(sub)
 	}
 	all := slices.Concat(append(slices.Concat(e.Beyond.AnyOf, e.Beyond.OneOf), e.Beyond.AllOf, e.Beyond.Not)...)
-	for _, c := range e.Beyond.Choices {
-		for _, one := range c.Cases {
-			all = append(all, one.Schema)
-		}
-	}
 	if e.Beyond.Rest != nil {
 		all = append(all, e.Beyond.Rest)
 	}

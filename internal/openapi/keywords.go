@@ -25,7 +25,7 @@ func annotation(key string) bool {
 
 // enforced are the keywords that are translated, beside annotations.
 var enforced = []string{
-	"$ref", "allOf", "anyOf", "oneOf", "not", "type", "nullable", "enum", "const", "discriminator",
+	"$ref", "allOf", "anyOf", "oneOf", "not", "type", "nullable", "enum", "const",
 	"properties", "additionalProperties", "unevaluatedProperties", "patternProperties", "required", "minProperties", "maxProperties",
 	"items", "minItems", "maxItems", "uniqueItems",
 	"minLength", "maxLength", "pattern", "format",

@@ -343,7 +343,7 @@ func textTypes(names []string) (types []contract.Type) {
 // hasAlternatives reports whether a value has to be one of several things.
 func hasAlternatives(e *schema.Extensions) bool {
 	b := &e.Beyond
-	return len(b.OneOf)+len(b.AnyOf)+len(b.AllOf)+len(b.Choices) > 0
+	return len(b.OneOf)+len(b.AnyOf)+len(b.AllOf) > 0
 }
 
 // typesIn are the types that a translated schema names, without null.

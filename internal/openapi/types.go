@@ -87,7 +87,8 @@ func intersect(a, b []string) []string {
 var keywordTypes = map[string]string{
 	"properties": "object", "additionalProperties": "object", "required": "object", "minProperties": "object", "maxProperties": "object",
 	"patternProperties": "object", "propertyNames": "object", "unevaluatedProperties": "object",
-	"items": "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "uniqueItems": "array", "contains": "array",
+	"discriminator": "object",
+	"items":         "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "uniqueItems": "array", "contains": "array",
 }
 
 // infer finds the type that is meant if none is named.
@@ -102,9 +103,6 @@ func (b *builder) infer(c *conjunction) {
 				found = name
 			}
 		})
-	}
-	if found == "" && len(b.e.Beyond.Choices) > 0 {
-		found = "object"
 	}
 	if found == "" {
 		found = b.commonType(c)

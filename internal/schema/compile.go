@@ -207,7 +207,7 @@ func (c *compiler) logic(s *Shape, p *apiextensions.JSONSchemaProps) error {
 }
 
 func (l *logicRules) empty() bool {
-	return len(l.allOf) == 0 && len(l.anyOf) == 0 && len(l.oneOf) == 0 && l.not == nil && len(l.choices) == 0
+	return len(l.allOf) == 0 && len(l.anyOf) == 0 && len(l.oneOf) == 0 && l.not == nil
 }
 
 func intOrString(anyOf []apiextensions.JSONSchemaProps) bool {

@@ -31,20 +31,6 @@ type Beyond struct {
 	AllOf        []*Free
 	AnyOf, OneOf [][]*Free
 	Not          []*Free
-	// Choices each have one schema that holds, which a member of the object names.
-	Choices []Choice
-}
-
-// Choice is one of several schemas, by the value of a member that is a string.
-type Choice struct {
-	Property string
-	Cases    []ChoiceCase
-}
-
-// ChoiceCase is a schema with the values that name it.
-type ChoiceCase struct {
-	Values []string
-	Schema *Free
 }
 
 // Free is a schema that need not be structural: it may have types wherever it stands. Defaults and rules in it are not
@@ -56,7 +42,7 @@ type Free struct {
 
 func (b *Beyond) empty() bool {
 	return b == nil || len(b.Types) == 0 && !b.Closed && b.Rest == nil && !b.Unique && !b.Null &&
-		len(b.AllOf) == 0 && len(b.AnyOf) == 0 && len(b.OneOf) == 0 && len(b.Not) == 0 && len(b.Choices) == 0
+		len(b.AllOf) == 0 && len(b.AnyOf) == 0 && len(b.OneOf) == 0 && len(b.Not) == 0
 }
 
 // beyond adds to a shape whose members are complete.
@@ -102,23 +88,9 @@ func (x *extender) logic(s *Shape, b *Beyond) {
 	for _, shape := range x.all(b.Not) {
 		l.allOf = append(l.allOf, combined(logicRules{not: shape}))
 	}
-	for _, c := range b.Choices {
-		l.choices = append(l.choices, x.choice(c))
-	}
 	if !l.empty() {
 		s.logic = l
 	}
-}
-
-func (x *extender) choice(from Choice) *choice {
-	c := &choice{property: document.NewName(from.Property)}
-	for _, f := range from.Cases {
-		shape := x.free(f.Schema)
-		for _, value := range f.Values {
-			c.values, c.shapes = append(c.values, value), append(c.shapes, shape)
-		}
-	}
-	return c
 }
 
 // combined is a shape that says nothing else.

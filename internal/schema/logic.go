@@ -30,34 +30,8 @@ func (w *validator) logic(l *logicRules, v document.Node) (matched int) {
 	if l.not != nil && !w.done() && w.matches(l.not, v) && !w.fails() {
 		w.add(v, wording.Not(w.path(v)))
 	}
-	for _, c := range l.choices {
-		if !w.done() {
-			matched += c.check(w, v)
-		}
-	}
 	w.trusting = trusting
 	return matched
-}
-
-// check validates an object by the shape that one of its members names.
-func (c *choice) check(w *validator, v document.Node) (matched int) {
-	if v.Kind() != document.Object {
-		return 0
-	}
-	m, found := v.Lookup(c.property)
-	switch {
-	case !found:
-		w.missing(v, c.property.String(), ofSchema)
-		return 0
-	case m.Kind() == document.String:
-		if i := slices.Index(c.values, m.Str()); i >= 0 {
-			return w.value(c.shapes[i], v, document.Node{})
-		}
-	}
-	if !w.fails() {
-		w.add(m, wording.Enum(w.path(m), m, c.values))
-	}
-	return 0
 }
 
 // matches reports whether a shape takes the value.

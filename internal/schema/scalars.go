@@ -45,14 +45,6 @@ func (r *sizeRules) takes(v document.Node) bool {
 type logicRules struct {
 	allOf, anyOf, oneOf []*Shape
 	not                 *Shape
-	choices             []*choice
-}
-
-// choice is one of several shapes of an object, which a member names.
-type choice struct {
-	property document.Name
-	values   []string
-	shapes   []*Shape // by the index of the value
 }
 
 // A listType says how the items of a list are identified: x-kubernetes-list-type set or map.
