@@ -45,9 +45,13 @@ func (d *Document) Actions() []*Action { return d.actions }
 // findActions finds the operations that have the extension.
 func findActions(d *Document, resources []*Resource, paths []*pathItem) {
 	for _, p := range paths {
-		for _, method := range methods {
+		for _, method := range p.named() {
 			setting, found := p.operation(method).Get(OperationExtension)
 			if !found {
+				continue
+			}
+			if isVerbless(method) {
+				d.report.refuse(setting, "must be at a method that policies have a verb for, which %s is not", strings.ToUpper(method))
 				continue
 			}
 			of := owner(resources, p, strings.Clone(text(setting, "resource")))

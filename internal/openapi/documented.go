@@ -43,7 +43,7 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 	known, isPart := map[string]*pathItem{}, map[uint32]bool{}
 	for _, p := range paths {
 		isPart[p.node.Index()] = isPart[p.node.Index()] || p.part != noPart
-		for _, method := range methods {
+		for _, method := range p.named() {
 			if p.has(method) && p.part.has(method) {
 				known[strings.ToUpper(method)+" "+p.address()] = p
 			}
@@ -54,7 +54,8 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 		if !isPart[p.node.Index()] {
 			d.checkSettings(p)
 		}
-		for _, method := range methods {
+		d.checkMore(p)
+		for _, method := range p.named() {
 			operation := p.operation(method)
 			if _, isAction := operation.Get(OperationExtension); !operation.Valid() || p.part.has(method) || isAction {
 				continue
@@ -100,6 +101,16 @@ func (d *Document) documentedOf(p *pathItem, method string, operation document.N
 		o.Said.Bodies = bodiesOf(d, resource.VerbCreate, operation, translation{of: ofUndefaulted})
 	}
 	return o
+}
+
+// checkMore names the operations of methods that have another place, or that no request of an API has.
+func (d *Document) checkMore(p *pathItem) {
+	more, _ := p.item.Get(moreMethods)
+	members(more, func(m document.Node) {
+		if !isOwn(m.Key()) {
+			d.report.warn(m, "is not enforced: here stand methods without small letters that have no member of their own, such as 'COPY'")
+		}
+	})
 }
 
 // checkSettings names what the extension says at a path that is no part of a resource, and that has no meaning there.

@@ -130,7 +130,7 @@ func (d *Document) checkDefaults() {
 	check(d.root)
 	for _, p := range d.paths() {
 		check(p.item)
-		for _, method := range methods {
+		for _, method := range p.named() {
 			extension := check(p.operation(method))
 			members(extension, func(m document.Node) {
 				if key := m.Key(); key != DefaultsKey && key != NullsKey {

@@ -407,12 +407,12 @@ Node:
 Thing:
   type: object
   properties:
-    a: {type: string, pattern: '(?=x)', format: iri}
+    a: {type: string, pattern: '(?=x)', format: moon}
     c: {type: string, default: 1, enum: [x, 1]}
     d: {type: string, minlength: 2}
     f: {type: string, default: xyz, maxLength: 2}`,
 			found: []string{
-				`components.schemas.Thing.properties.a.format: gap: the format 'iri' is not enforced`,
+				`components.schemas.Thing.properties.a.format: gap: the format 'moon' is not enforced`,
 				`components.schemas.Thing.properties.a.pattern: gap: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: ` + "`(?=`",
 				`components.schemas.Thing.properties.c.default: warning: must be of the schema's type; the default is not applied`,
 				`components.schemas.Thing.properties.c.enum[1]: warning: must be a value of the schema's type; it is left out of the enumeration`,

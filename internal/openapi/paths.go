@@ -22,14 +22,48 @@ type pathItem struct {
 	only       []string // the methods of which this is the path; nil: all. Some operations have servers of their own
 }
 
-// methods are the operations that a path can have, in the order of the specification.
-var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+// methods are the operations that a path can have in members of their own, in the order of the specification.
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace", queryMethod}
+
+const (
+	// queryMethod is the member for QUERY, which no resource has a verb for.
+	queryMethod = "query"
+	// moreMethods is the member with operations of all other methods, by their names.
+	moreMethods = "additionalOperations"
+)
+
+// named are the methods of which the path may have an operation: those with a member of their own, in small letters, and the
+// author's, as they are written.
+func (p *pathItem) named() []string {
+	all := methods
+	more, _ := p.item.Get(moreMethods)
+	members(more, func(m document.Node) {
+		if isOwn(m.Key()) {
+			all = append(all[:len(all):len(all)], strings.Clone(m.Key()))
+		}
+	})
+	return all
+}
+
+// isOwn reports whether a document may have the method among those without a member of their own: it is a token (RFC 9110,
+// 5.6.2) without small letters, and none of the methods with such a member.
+func isOwn(name string) bool {
+	return name != "" && resource.Documentable(name) && !slices.Contains(methods, strings.ToLower(name)) &&
+		strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~") == ""
+}
+
+// isVerbless reports whether no resource has a verb for the method.
+func isVerbless(method string) bool { return method == queryMethod || isOwn(method) }
 
 func (p *pathItem) operation(method string) document.Node {
 	if p == nil || p.only != nil && !slices.Contains(p.only, method) {
 		return document.Node{}
 	}
-	n, _ := p.item.Get(method)
+	in := p.item
+	if isOwn(method) {
+		in, _ = in.Get(moreMethods)
+	}
+	n, _ := in.Get(method)
 	return n
 }
 
@@ -124,7 +158,7 @@ func (d *Document) paths() []*pathItem {
 func (d *Document) byServers(p *pathItem) []*pathItem {
 	all := []*pathItem{p}
 	var own []string
-	for _, method := range methods {
+	for _, method := range p.named() {
 		operation := p.operation(method)
 		bases := p.bases
 		if servers, _ := operation.Get("servers"); servers.Len() > 0 {
@@ -196,11 +230,11 @@ const (
 func (p partOf) has(method string) bool {
 	switch p {
 	case collectionPart:
-		return method != "put" && method != "patch"
+		return method != "put" && method != "patch" && !isVerbless(method)
 	case objectPart:
-		return method != "post"
+		return method != "post" && !isVerbless(method)
 	}
-	return p == kubernetesPart
+	return p == kubernetesPart && !isVerbless(method)
 }
 
 // needsNoBody reports whether an operation may be sent no body: it documents none, or one that is not required.

@@ -13,7 +13,7 @@ import (
 // Successes returns how the operations of the document are answered. It does not need the resources.
 func Successes(d *Document) (all []resource.Success) {
 	for _, p := range d.paths() {
-		for _, method := range methods {
+		for _, method := range p.named() {
 			operation := p.operation(method)
 			if !operation.Valid() {
 				continue

@@ -25,7 +25,7 @@ func twinsIn(paths []*pathItem) map[uint32][]twin {
 	for _, alike := range byShape {
 		for _, p := range alike {
 			for _, other := range alike {
-				for _, method := range methods {
+				for _, method := range p.named() {
 					if n := p.operation(method); p != other && n.Valid() && other.has(method) {
 						all[n.Index()] = append(all[n.Index()], twin{other, other.operation(method)})
 					}

@@ -77,10 +77,10 @@ var (
 	pathShape = shapeOfObject(nil, map[string]keyword{
 		"servers": seen, "parameters": lists(parameterShape),
 		"get": objects(operationShape), "put": objects(operationShape), "post": objects(operationShape), "delete": objects(operationShape),
-		"options": objects(operationShape), "head": objects(operationShape), "patch": objects(operationShape),
-		"query":                beyond("the gateway does not read requests of the method QUERY"),
-		"additionalOperations": objects(&shape{others: &keyword{why: "the gateway checks the methods that have a member of their own alone"}}),
-		"trace":                beyond("TRACE is refused: no server behind a gateway can answer it truly"),
+		"head": objects(operationShape), "patch": objects(operationShape),
+		queryMethod: objects(operationShape), moreMethods: objects(mapOf(operationShape)),
+		"options": beyond("browsers ask by it before they send another request, so that it passes always"),
+		"trace":   beyond("TRACE is refused: no server behind a gateway can answer it truly"),
 	})
 	rootShape = shapeOfObject(nil, map[string]keyword{
 		"$self":   beyond("a reference counts from the file that it is in, and no reference leads to a URL"),
@@ -138,7 +138,7 @@ type walker struct {
 // watchesAll reports whether the answers of all operations are checked against the document.
 func watchesAll(d *Document) bool {
 	for _, p := range d.paths() {
-		for _, method := range methods {
+		for _, method := range p.named() {
 			if operation := p.operation(method); operation.Valid() && !d.watched[operation.Index()] {
 				return false
 			}
@@ -272,9 +272,10 @@ func (w *walker) schema(n document.Node) {
 			if truth(n, "nullable") && !hasNull {
 				w.mild.warn(m, "is not enforced of null, which `nullable` lets be")
 			}
-		case "properties", "patternProperties":
+		case "properties", "patternProperties", "dependentSchemas":
 			members(m, func(property document.Node) { w.object(property, schemaShape) })
-		case "items", "additionalProperties", "not", "allOf", "anyOf", "oneOf":
+		case "items", "prefixItems", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties",
+			"not", "allOf", "anyOf", "oneOf", "if", "then", "else":
 			w.object(m, schemaShape)
 		}
 	})

@@ -69,7 +69,6 @@ func TestOverlooked(t *testing.T) {
 		"webhooks: is not enforced: webhooks go from the API to its clients: the gateway does not see them",
 		"unknown: the keyword 'unknown' is not enforced",
 		"paths[/things].trace: is not enforced: TRACE is refused: no server behind a gateway can answer it truly",
-		"paths[/things].query: is not enforced: the gateway does not read requests of the method QUERY",
 		"paths[/things].post.parameters[0].allowReserved: is not enforced: reserved characters pass, encoded or not",
 		"paths[/things].post.parameters[0].odd: the keyword 'odd' is not enforced",
 		"components.schemas.Thing.properties.picture.contentEncoding: is not enforced: the gateway does not look into texts",
@@ -108,6 +107,10 @@ paths:
     query: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {'200': {description: ok}}}
     additionalOperations:
       COPY: {responses: {'204': {description: done}}}
+      copy: {}
+      GET: {}
+      TRACE: {}
+      "a b": {}
     get:
       parameters:
       - {name: all, in: querystring, content: {application/json: {schema: {type: object}}}}
@@ -125,7 +128,7 @@ components:
     Order: {schema: {type: object, required: [name], properties: {name: {type: string}}}}
 `
 	d := read(t, document)
-	all, _, found := d.Resources(func(*openapi.Resource) {})
+	all, documented, found := d.Resources(func(*openapi.Resource) {})
 	over, _ := openapi.Overlooked(d)
 	var got []string
 	for _, f := range append(found, over...) {
@@ -136,16 +139,25 @@ components:
 	slices.Sort(got)
 	want := []string{
 		"$self: is not enforced: a reference counts from the file that it is in, and no reference leads to a URL",
-		"paths[/orders].additionalOperations.COPY: is not enforced: the gateway checks the methods that have a member of their own alone",
+		"paths[/orders].additionalOperations.GET: is not enforced: here stand methods without small letters that have no member of their own, such as 'COPY'",
+		"paths[/orders].additionalOperations.TRACE: is not enforced: here stand methods without small letters that have no member of their own, such as 'COPY'",
+		"paths[/orders].additionalOperations.copy: is not enforced: here stand methods without small letters that have no member of their own, such as 'COPY'",
+		"paths[/orders].additionalOperations[a b]: is not enforced: here stand methods without small letters that have no member of their own, such as 'COPY'",
 		"paths[/orders].get.parameters[0]: is not enforced: the gateway does not read the whole query as one value",
 		"paths[/orders].get.parameters[1]: is not enforced: the gateway does not read parameters of the style 'cookie' here",
 		"paths[/orders].post.requestBody.content[application/jsonl].itemSchema: is not enforced: the gateway does not read the items of a sequence",
 		"paths[/orders].post.requestBody.content[multipart/mixed].itemEncoding: is not enforced: the gateway reads the parts of a form by their names",
 		"paths[/orders].post.requestBody.content[multipart/mixed].prefixEncoding: is not enforced: the gateway reads the parts of a form by their names",
-		"paths[/orders].query: is not enforced: the gateway does not read requests of the method QUERY",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var named []string
+	for _, o := range documented {
+		named = append(named, o.Method+" "+strings.Join(o.Templates, " "))
+	}
+	if want := []string{"QUERY /v1/orders", "COPY /v1/orders"}; !slices.Equal(named, want) {
+		t.Errorf("operations %q, want %q", named, want)
 	}
 	var bodies []string
 	for _, o := range all[0].Operations() {

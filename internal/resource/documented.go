@@ -126,7 +126,7 @@ func (n *node) addDocumented(d *Documented) error {
 	if strings.HasSuffix(d.Template, "/") && len(segments) > 0 {
 		n = n.slashed()
 	}
-	m := methodOf(d.Method)
+	m := methodOf(d.Method) // methodOther is any that no verb has: the operation knows which one it is of
 	end := &endpoint{template: d.Template, route: d.Template, name: -1, namespace: -1, documented: d, methods: 1 << m, slashes: d.Slashes}
 	end.trailing, end.matrix = strings.HasSuffix(d.Template, "/"), matrixOf(segments, d.Matrix)
 	if m == methodGet {
@@ -188,11 +188,10 @@ func CutVariables(s string) (literals []string, err error) {
 
 var errBraces = errors.New("must have a name in each pair of braces")
 
-// Documentable reports whether a document can validate requests of a method: the gateway knows the method, and
-// it is not OPTIONS, by which browsers ask before they send another request.
+// Documentable reports whether a document can validate requests of a method. It cannot for OPTIONS, by which browsers ask
+// before they send another request, nor for CONNECT and TRACE, which are no requests of an API.
 func Documentable(name string) bool {
-	m := methodOf(name)
-	return m != methodOther && m != methodOptions
+	return name != http.MethodOptions && name != http.MethodConnect && name != http.MethodTrace
 }
 
 // has reports whether there is a verb for the method on what ends here.
@@ -206,5 +205,7 @@ func (e *endpoint) has(m method) bool {
 	return m.verbs().collection != VerbOther
 }
 
-// takes reports whether the operation has the method.
-func (e *endpoint) takes(m method) bool { return e != nil && m != methodOther && e.methods&(1<<m) != 0 }
+// takes reports whether the operation has the method that is looked for.
+func (e *endpoint) takes(m *match) bool {
+	return e != nil && e.methods&(1<<m.method) != 0 && (m.method != methodOther || e.documented != nil && e.documented.Method == m.name)
+}

@@ -52,7 +52,7 @@ type Options struct {
 // and live as long as those; the exception is a Name that was percent-encoded.
 type Info struct {
 	Verb Verb
-	// OtherMethod is the method of a request that no file describes, if no verb has it. Then Verb is VerbOther.
+	// OtherMethod is the method of a request for no resource, if no verb has it. Then Verb is VerbOther.
 	OtherMethod string
 	// IsResource is false for discovery, health and all other paths that are
 	// neither below a Kubernetes version nor in a path template. Then only

@@ -138,7 +138,7 @@ func (r *Resource) Verbs(subresource string) (verbs []Verb) {
 // them. isServed says of each method that is not refused here whether it is served.
 func Allowed(r Resolver, path []byte, refused string, isServed func(*Info, *Resource) bool) string {
 	var allowed []string
-	for _, method := range methods[1:] {
+	for _, method := range r.Methods() {
 		if info, res, err := r.Resolve(method, path); err == nil && method != refused && isServed(&info, res) {
 			allowed = append(allowed, method)
 		}

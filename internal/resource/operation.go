@@ -13,7 +13,7 @@ type Operation struct {
 }
 
 // setOperation finds the verb of a method on the path of an operation.
-func (i *Info) setOperation(m method, e *endpoint) error {
+func (i *Info) setOperation(m *match, e *endpoint) error {
 	i.Subresource = e.resource.Operation.Subresource
 	switch {
 	case e.takes(m):

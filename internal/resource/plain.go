@@ -51,7 +51,7 @@ func NewPlain(r *Registry, reach Reach, v View) *Plain {
 	}
 	for _, d := range r.documented {
 		if d.IsHeld && isLedTo(d.Template, v.LeadsTo) && (d.Scope.Covers(&v.Place) || !isLedTo(d.Template, v.Reaches)) {
-			p.spellings.add(d.Template, NewMethodSet(d.Method))
+			p.spellings.describe(d.Template, d.Method)
 		}
 	}
 	p.registry = r.selected(covered, &v.Place)
@@ -120,6 +120,9 @@ func (p *Plain) describeBelow(templates ...string) {
 // IsDescribed implements [Resolver].
 func (p *Plain) IsDescribed() bool { return p.spellings.any }
 
+// Methods implements [Resolver].
+func (p *Plain) Methods() []string { return p.registry.Methods() }
+
 // Resolve finds the resource of a request, as [Registry.Resolve] does, if a file describes its path. A path
 // that some server could read as a described one, but that is not spelled as it, is refused with 400 or 404.
 // Every other path is undescribed: Info.IsResource is false, and nothing of method, path and query was
@@ -168,7 +171,7 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 	info.Path, info.Query, _ = strings.Cut(target, "?")
 	var cut path
 	if err = cut.scan(info.Path); err == nil {
-		res, found, err = p.find(m, &cut, info)
+		res, found, err = p.find(m, method, &cut, info)
 		if wrong := cut.checkMatrix(); wrong != nil {
 			res, found, err = nil, false, wrong
 			info.forget(m)
@@ -181,14 +184,17 @@ func (p *Plain) resolve(method, target string, info *Info) (res *Resource, found
 	if found {
 		return res, true, info.refused(err)
 	}
-	asked := anyMethod
+	asked, other := anyMethod, anyOther
 	if info.IsUndescribed {
 		if !info.IsOtherMethod || m == methodOptions {
 			return res, false, nil
 		}
-		asked = 1 << m &^ (1 << methodOther) // nothing that is described for the method may be meant
+		// Nothing that is described for the method may be meant.
+		if asked, other = 1<<m, ""; m == methodOther {
+			asked, other = 0, method
+		}
 	}
-	if !p.spellings.match(info.Path, asked) {
+	if !p.spellings.match(info.Path, asked, other) {
 		return res, false, nil
 	}
 	switch {
@@ -214,8 +220,8 @@ func (i *Info) checkPatch(r *Resource) error {
 // find looks for a described path that is spelled as it is described. A method that no file describes there, and an
 // operation whose document has no checks, are undescribed, though the template of a resource may
 // match the path too.
-func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, error) {
-	hit := match{method: m}
+func (p *Plain) find(m method, name string, cut *path, info *Info) (*Resource, bool, error) {
+	hit := match{method: m, name: name}
 	p.registry.templates.find(cut, 0, &hit)
 	end, isKubernetes := hit.ending(), cut.n > 0 && p.isKubernetes(cut)
 	if isKubernetes {
@@ -223,13 +229,13 @@ func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, error) {
 	}
 	switch {
 	case end != nil && end.documented != nil:
-		found, err := end.take(m, cut, &hit, info)
+		found, err := end.take(cut, &hit, info)
 		return nil, found, err
 	case end != nil:
 		if err := end.spelled(cut); err != nil {
 			return nil, true, err
 		}
-		return end.resolvePlain(m, cut, &hit, info)
+		return end.resolvePlain(cut, &hit, info)
 	case hit.isDistinct:
 		info.IsUndescribed = cut.spelled() == nil
 		return nil, false, nil
@@ -244,13 +250,13 @@ func (p *Plain) find(m method, cut *path, info *Info) (*Resource, bool, error) {
 
 // take fills in what is known of a request at the path of a documented operation. It is found if it is held to the
 // document.
-func (e *endpoint) take(m method, cut *path, hit *match, info *Info) (found bool, err error) {
+func (e *endpoint) take(cut *path, hit *match, info *Info) (found bool, err error) {
 	d := e.documented
 	if err := e.spelled(cut); err != nil {
 		return d.IsHeld, err
 	}
 	info.Template, info.Route = e.template, e.route
-	if !e.takes(m) {
+	if !e.takes(hit) {
 		if hit.isClosed() {
 			return true, status.MethodNotAllowedf("the path '%s' has no such method, and the paths below '%s' are closed", short(cut.raw), hit.below.template)
 		}
@@ -264,8 +270,9 @@ func (e *endpoint) take(m method, cut *path, hit *match, info *Info) (found bool
 
 // resolvePlain fills in what a template of a resource says. A method that objects or operations of an ordinary API do not have
 // is undescribed.
-func (e *endpoint) resolvePlain(m method, cut *path, hit *match, info *Info) (*Resource, bool, error) {
-	r, err := e.resolve(m, cut, hit, info)
+func (e *endpoint) resolvePlain(cut *path, hit *match, info *Info) (*Resource, bool, error) {
+	m := hit.method
+	r, err := e.resolve(cut, hit, info)
 	if hit.subresource != "" && cut.trailing && e.slashes.Trailing == DistinctSlash {
 		return nil, true, cut.strict(false)
 	}

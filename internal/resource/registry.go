@@ -128,6 +128,17 @@ func (r *Resource) definition() definition {
 // Resources returns all resources, each at the index that is its ID.
 func (r *Registry) Resources() []*Resource { return r.resources }
 
+// Methods implements [Resolver]: the methods of the verbs, and the ones that only documents have.
+func (r *Registry) Methods() []string {
+	all := methods[1:]
+	for _, d := range r.documented {
+		if methodOf(d.Method) == methodOther && !slices.Contains(all, d.Method) {
+			all = append(all[:len(all):len(all)], d.Method)
+		}
+	}
+	return all
+}
+
 // Documented returns the documented operations that are no verbs of resources, each at the index that is its ID.
 func (r *Registry) Documented() []*Documented { return r.documented }
 

@@ -36,7 +36,7 @@ func (r *Registry) resolve(method, target string, info *Info) (*Resource, error)
 	if p.hasSlash || p.isVeiled {
 		return nil, p.spelled()
 	}
-	res, err := r.route(m, &p, info)
+	res, err := r.route(m, method, &p, info)
 	if wrong := p.checkMatrix(); wrong != nil {
 		info.forget(m)
 		return nil, wrong
@@ -57,6 +57,9 @@ func (i *Info) forget(m method) { *i = Info{Verb: m.verbs().path, Path: i.Path, 
 // resource has options of Kubernetes.
 func (i *Info) finish(m method, name string, readsOptions bool) error {
 	switch {
+	case m == methodOther && i.Documented != nil:
+		i.OtherMethod = name
+		return i.scanQuery(readsOptions)
 	case m != methodOther:
 		return i.scanQuery(readsOptions)
 	case i.IsResource:
@@ -71,12 +74,12 @@ func (r *Registry) IsDescribed() bool { return true }
 
 // route finds the resource: by a path template, by the Kubernetes paths, or
 // none at all.
-func (r *Registry) route(m method, p *path, info *Info) (*Resource, error) {
+func (r *Registry) route(m method, name string, p *path, info *Info) (*Resource, error) {
 	if p.n == 0 {
 		return nil, nil
 	}
 	first := p.segments[0]
-	hit := match{method: m}
+	hit := match{method: m, name: name}
 	r.templates.find(p, 0, &hit)
 	templated := r.templates.child(first) != nil
 	end := hit.ending()
@@ -91,7 +94,7 @@ func (r *Registry) route(m method, p *path, info *Info) (*Resource, error) {
 		if err := end.strict(p); err != nil {
 			return nil, err
 		}
-		return end.resolve(m, p, &hit, info)
+		return end.resolve(p, &hit, info)
 	case hit.below != nil && hit.below.resource.Subresources.OtherPaths != OtherPathsPass:
 		return nil, hit.goesBeyond(p)
 	case hit.folded != "":
@@ -138,7 +141,7 @@ func (e *endpoint) strict(p *path) error {
 }
 
 // resolve fills in what a template says.
-func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource, error) {
+func (e *endpoint) resolve(p *path, hit *match, info *Info) (*Resource, error) {
 	r := e.resource
 	info.IsResource = true
 	info.Group, info.Version, info.Resource, info.APIVersion = r.Group, r.Version, r.Names.Plural, r.apiVersion
@@ -155,9 +158,9 @@ func (e *endpoint) resolve(m method, p *path, hit *match, info *Info) (*Resource
 		info.Name = decode(p.segments[e.name])
 	}
 	if r.Operation != nil {
-		return r, info.setOperation(m, e)
+		return r, info.setOperation(hit, e)
 	}
-	return r, info.setVerb(m, r, e.isItem)
+	return r, info.setVerb(hit.method, r, e.isItem)
 }
 
 // kubernetes resolves /api/VERSION/… and /apis/GROUP/VERSION/….

@@ -6,4 +6,6 @@ type Resolver interface {
 	Resolve(method string, target []byte) (Info, *Resource, error)
 	// IsDescribed reports whether any file says something about requests to the backend.
 	IsDescribed() bool
+	// Methods returns the methods that requests may have, as the header Allow lists them.
+	Methods() []string
 }

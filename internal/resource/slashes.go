@@ -59,12 +59,12 @@ func (n *node) finish(p *path, m *match) bool {
 	if p.trailing {
 		as, other = n.slash, n
 	}
-	if end := as.ending(m.method); end != nil {
+	if end := as.ending(m); end != nil {
 		m.end, m.subresource, m.isOtherSlash = end, "", false
 		return true
 	}
 	m.note(as.others())
-	end := other.ending(m.method)
+	end := other.ending(m)
 	switch {
 	case end == nil:
 		m.note(other.others())

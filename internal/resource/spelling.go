@@ -30,6 +30,7 @@ type spelling struct {
 	variable *spelling
 	dotted   *spelling // by any group whose name has a dot
 	end      MethodSet // the methods that are described for a path that ends here
+	others   []string  // those of them that no verb has
 	below    bool      // whatever is below is described
 }
 
@@ -41,6 +42,15 @@ type spelledEdge struct {
 // add describes methods of a path. Each segment that has a brace matches any.
 func (s *spellings) add(template string, methods MethodSet) {
 	s.lead(template).end |= methods
+}
+
+// describe describes a method of a path, which need have no verb.
+func (s *spellings) describe(template, method string) {
+	s.add(template, NewMethodSet(method))
+	if methodOf(method) == methodOther {
+		n := s.lead(template)
+		n.others = append(n.others, method)
+	}
 }
 
 // addBelow describes every path below another.
@@ -88,8 +98,12 @@ func (n *spelling) step(segment string) *spelling {
 // described.
 const maxDecodings = 4
 
-// match reports whether some server could read a path as one that is described for any of the methods.
-func (s *spellings) match(raw string, methods MethodSet) bool {
+// anyOther stands for all methods that no verb has.
+const anyOther = "*"
+
+// match reports whether some server could read a path as one that is described for any of the methods, or for another one that
+// no verb has.
+func (s *spellings) match(raw string, methods MethodSet, other string) bool {
 	if !s.any {
 		return false
 	}
@@ -101,7 +115,7 @@ func (s *spellings) match(raw string, methods MethodSet) bool {
 		clear(w.segments) // they are parts of the request
 		s.walkers.Put(w)
 	}()
-	w.steps, w.isOrdinary, w.methods = maxSteps, isOrdinary(raw), methods
+	w.steps, w.isOrdinary, w.methods, w.other = maxSteps, isOrdinary(raw), methods, other
 	if w.isOrdinary {
 		return w.walkAll(&s.root, raw, "/")
 	}
@@ -174,6 +188,7 @@ const maxSteps = 1 << 14
 type walker struct {
 	segments []string
 	methods  MethodSet
+	other    string
 	stack    []*spelling // the nodes from the root to the one that the segments so far lead to
 	steps    int
 	// isOrdinary says that the path ends with its last segment. An extension can stand only there then.
@@ -206,7 +221,7 @@ func (w *walker) walk(i int) bool {
 	}
 	at := w.stack[len(w.stack)-1]
 	if i == len(w.segments) {
-		return at.end&w.methods != 0
+		return at.end&w.methods != 0 || len(at.others) > 0 && (w.other == anyOther || slices.Contains(at.others, w.other))
 	}
 	if at.below && !w.isNothing(i) {
 		return true

@@ -107,8 +107,8 @@ func (n *node) addOperation(end *endpoint) error {
 	return nil
 }
 
-// ending returns what ends here for a method; nil if only operations of other methods do.
-func (n *node) ending(m method) *endpoint {
+// ending returns what ends here for the method; nil if only operations of other methods do.
+func (n *node) ending(m *match) *endpoint {
 	if n == nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (n *node) ending(m method) *endpoint {
 			return end
 		}
 	}
-	if !n.end.has(m) {
+	if m.method == methodOther || !n.end.has(m.method) {
 		for _, end := range n.documented {
 			if end.takes(m) {
 				return end
@@ -212,6 +212,7 @@ func isVariable(s string) bool {
 // match is the answer of the trie about a path.
 type match struct {
 	method method
+	name   string // of the method
 	end    *endpoint
 	// elsewise is an operation at the path whose method is another; nil if there is none.
 	elsewise *endpoint
