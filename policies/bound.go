@@ -83,6 +83,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 			if l.plans.advise(p.from.File) {
 				l.review(p.from, states, kinds, p.review)
 				l.wildcards(p.from, states, kinds, p.review)
+				l.unaskedWidely(p.from, states, kinds, p.review)
 				p.advise(l)
 			}
 		}

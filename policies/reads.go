@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/admission-gateway/gateway/admission/gatekeeper"
 	"github.com/admission-gateway/gateway/admission/rego"
-	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
@@ -143,78 +141,5 @@ func (l *loader) modulesRead(reads rego.RequestReads) {
 	}
 	for _, e := range reads.Kind {
 		l.reads.addKind(l.regoFinding(e, Warning))
-	}
-}
-
-// unfilledByRego warns of what a RegoPolicy reads of fields whose default is left to the API.
-func (l *loader) unfilledByRego(
-	o *manifest.Object, p *rego.Program, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds typecheck.Kinds,
-) {
-	l.unasked(o, rules, conditions, kinds)
-	if p == nil {
-		return
-	}
-	for _, k := range typecheck.Matched(rules, kinds) {
-		l.unfilledIn(p, &k)
-	}
-}
-
-// unfilledIn warns of what modules read of such fields of a kind.
-func (l *loader) unfilledIn(p *rego.Program, k *typecheck.Kind) {
-	if k.Unfilled == nil {
-		return
-	}
-	found := p.UnfilledReads(k.Unfilled)
-	for i := range found {
-		found[i].Message = fmt.Sprintf("%v: %s", k.GroupVersionKind, found[i].Message)
-	}
-	l.regoFound(found, Warning)
-}
-
-// checkUnfilled warns of what PolicyExceptions, and templates of Gatekeeper's for the kinds that a constraint names, read of
-// such fields.
-func (l *loader) checkUnfilled() {
-	kinds := l.knownKinds()
-	for o, e := range l.terms.Read() {
-		l.unasked(o, e.Spec.MatchConstraints, e.Spec.MatchConditions, kinds)
-	}
-	for o, modules := range part[gatekeeperFiles](l).files.Modules() {
-		for i := range l.resources {
-			r := &l.resources[i]
-			if r.Operation != nil || r.compiled.unfilled == nil || !namesKind(o, r) {
-				continue
-			}
-			k := kinds.of(r)
-			l.unfilledIn(modules, &k)
-		}
-	}
-}
-
-// namesKind reports whether a constraint names the kind of a resource, and its group, without a wildcard.
-func namesKind(constraint *manifest.Object, r *loadedResource) bool {
-	all, _ := constraint.At("spec.match.kinds")
-	for one := all.First(); one.Valid(); one = one.Next() {
-		if lists(one, "apiGroups", r.Group) && lists(one, "kinds", r.Names.Kind) {
-			return true
-		}
-	}
-	return false
-}
-
-// lists reports whether a member is a list that has a text.
-func lists(n document.Node, name, text string) bool {
-	list, _ := n.Get(name)
-	for item := list.First(); item.Valid(); item = item.Next() {
-		if item.Is(text) {
-			return true
-		}
-	}
-	return false
-}
-
-// unasked warns of match conditions that read such fields without asking for them.
-func (l *loader) unasked(o *manifest.Object, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds typecheck.Kinds) {
-	for _, w := range typecheck.Unasked(&typecheck.Policy{Match: rules, Conditions: conditions}, kinds) {
-		l.At(o, Warning, w.Field, "%s", w.Text)
 	}
 }

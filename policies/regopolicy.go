@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission/rego"
-	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/reuse"
@@ -61,7 +60,7 @@ func (r *regoPolicies) compile(l *loader) {
 }
 
 // compilePolicy returns a policy with its modules; nil if something is wrong.
-func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, kinds typecheck.Kinds) *rego.Policy {
+func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, kinds *knownKinds) *rego.Policy {
 	spec := &p.spec.Spec
 	from, folder := rego.Source{States: states}, filepath.Dir(p.from.File)
 	if len(spec.AllowedHosts) > 0 {
