@@ -77,11 +77,13 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	c := documentCompiler{findings: f, from: o, compiled: map[compiledKey]*schema.Schema{}}
 	d, err := openapi.New(o.Document())
 	if err != nil {
-		at, message := "openapi", err.Error()
-		if fault, isPlaced := errors.AsType[*openapi.Fault](err); isPlaced {
-			at, message = fault.Path, fault.Message
+		faults, arePlaced := errors.AsType[openapi.Faults](err)
+		if !arePlaced {
+			faults = openapi.Faults{{Path: "openapi", Message: err.Error()}}
 		}
-		c.At(o, Error, at, "%s", message)
+		for _, fault := range faults {
+			c.At(o, Error, fault.Path, "%s", fault.Message)
+		}
 		return &documented{}
 	}
 	_, operations, found := d.Resources(c.resource)

@@ -269,8 +269,9 @@ paths:
 		"an extension that leaves it out": {settings("ignore: true"), ""},
 		"Swagger with a schema that is a list": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths: {}\ndefinitions:\n  items:\n    type: array\n    items:\n    - {type: string}\n",
 			"a.yaml:7: definitions.items.items: must be one schema, not a list\n"},
-		"Swagger with a reference to nothing": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths:\n  /a:\n    post:\n      parameters:\n      - {in: body, name: b, schema: {$ref: '#/definitions/B'}}\n      responses: {'200': {description: ok}}\n",
-			"a.yaml:7: paths[/a].post.parameters[0].schema.$ref: must point to something in the document, not '#/definitions/B'\n"},
+		"Swagger with a reference to nothing": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths:\n  /a:\n    post:\n      parameters:\n      - {in: body, name: b, schema: {$ref: '#/definitions/B'}}\n      responses: {'200': {schema: {$ref: '#/definitions/C'}}}\n",
+			"a.yaml:7: paths[/a].post.parameters[0].schema.$ref: must point to something in the document, not '#/definitions/B'\n" +
+				"a.yaml:8: paths[/a].post.responses.200.schema.$ref: must point to something in the document, not '#/definitions/C'\n"},
 		"keywords of another type": {"openapi: 3.0.3\ninfo: {title: A, version: v1}\npaths:\n  /orders/{id}:\n    parameters:\n    - {name: id, in: path, schema: {type: string}}\n" +
 			"    - {name: q, in: query, required: 'yes', schema: {type: string}}\n    put:\n      security: key\n      parameters: {}\n" +
 			"      requestBody:\n        required: 'yes'\n        content: []\n      responses: {'200': {description: ok}}\n    get: [a]\n", "" +

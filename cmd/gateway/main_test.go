@@ -159,7 +159,7 @@ telemetry: {log: {format: JSON}}
 }
 
 func TestCheck(t *testing.T) {
-	const inDocuments = "../../policies/library/ordinary-apis/pagination.yaml: note: 2 notes on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' lists them\n"
+	const inDocuments = "../../policies/library/ordinary-apis/pagination.yaml:11:48: note: 2 notes on what nearly every document has, such as answers, which are not enforced; 'gateway check -v' lists them\n"
 	good := write(t, "limit.yaml", limitPolicy)
 	bad := write(t, "limit.yaml", strings.Replace(limitPolicy, "key: ClientAddress", "key: Header", 1))
 	for _, c := range []struct {

@@ -200,8 +200,7 @@ type formReader struct {
 
 // read reads the properties of the schema.
 func (f *formReader) read(value document.Node) {
-	props, e := f.schema.Props, f.schema.Extensions
-	t := &translator{doc: f.doc, depth: maxDepth}
+	t := &translator{doc: f.doc, depth: maxDepth, origins: map[string]document.Node{}}
 	c := t.flatten([]document.Node{value}, nil)
 	done := map[string]bool{}
 	c.each("properties", func(properties document.Node) {
@@ -212,18 +211,29 @@ func (f *formReader) read(value document.Node) {
 			}
 		})
 	})
+	f.others(t, &c, value)
+}
+
+// others finds how fields are read that the schema does not name.
+func (f *formReader) others(t *translator, c *conjunction, value document.Node) {
+	props := f.schema.Props
+	isOpen := props.AdditionalProperties != nil || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
+	additional, _ := c.get("additionalProperties")
 	switch {
-	case props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil:
-		f.made.Others = &contract.Parameter{In: contract.InBody}
-		of := e.Additional
-		if of == nil {
-			of = &schema.Extensions{}
-		}
-		if !f.doc.readAs(f.made.Others, value, props.AdditionalProperties.Schema, of) {
-			f.made.Others = nil
-		}
-	case props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields:
+	case !isOpen:
+	case additional.Kind() != document.Object || additional.Len() == 0:
 		f.made.Others = &contract.Parameter{In: contract.InBody, Types: []contract.Type{contract.String}}
+	default:
+		said := f.doc.report
+		f.doc.report = newReport() // of keywords that the judge knows
+		of, e := t.emit(t.flatten([]document.Node{additional}, nil), "", false)
+		f.doc.report = said
+		others := &contract.Parameter{In: contract.InBody}
+		if why, ok := f.readAs(others, value, &of, e); !ok {
+			f.refused(additional, why)
+			return
+		}
+		f.made.Others = others
 	}
 }
 
@@ -253,11 +263,20 @@ func (f *formReader) field(name string, at document.Node) {
 		}
 	default:
 		if why, ok := f.readAs(&p, said, &props, e); !ok {
-			f.doc.report.warn(at, "is refused in forms: %s", why)
+			f.refused(at, why)
 			return
 		}
 	}
 	f.made.Fields, f.made.Parts = append(f.made.Fields, p), append(f.made.Parts, part)
+}
+
+// refused names a field with which a form is refused.
+func (f *formReader) refused(at document.Node, why string) {
+	media := fieldsType
+	if f.as == contract.AsParts {
+		media = partsType
+	}
+	f.doc.report.warn(at, "is refused in forms of %s: %s", media, why)
 }
 
 // readAs finds how the text of a field becomes a value of its schema. If there is no way, it returns why: what a parameter

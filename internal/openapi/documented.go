@@ -69,7 +69,7 @@ func (d *Document) documented(paths []*pathItem) (all []*Documented) {
 			}
 			key := name + " " + p.address()
 			if first := known[key]; first != nil {
-				d.report.warn(operation, "is not enforced: requests of it are ones of '%s' too, which counts", first.path)
+				d.report.warn(operation, "is not enforced: the same requests match '%s', which stands before it", first.path)
 				continue
 			}
 			known[key] = p

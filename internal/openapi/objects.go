@@ -33,6 +33,13 @@ func objectAs(d *Document, to *contract.Parameter, n document.Node, props *apiex
 			return false
 		}
 		to.Others = &others
+	case e.Beyond.Rest != nil:
+		others := contract.Parameter{In: to.In}
+		if rest := e.Beyond.Rest; !readMember(d, &others, to, rest.Schema, rest.Extensions) {
+			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within it")
+			return false
+		}
+		to.Others = &others
 	case props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields && len(props.Properties) == 0:
 		to.Others = &contract.Parameter{In: to.In, Types: []contract.Type{contract.String}}
 	}

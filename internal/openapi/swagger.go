@@ -30,8 +30,8 @@ func newSwagger(parsed *document.Document) (*Document, error) {
 	}
 	converted, err := convertSwagger(adapted.AppendTo(nil))
 	if err != nil {
-		if fault := faultIn(parsed.Root(), parsed.Root()); fault != nil {
-			return nil, fault
+		if faults := faultsIn(parsed.Root(), parsed.Root(), nil); len(faults) > 0 {
+			return nil, faults
 		}
 		return nil, fmt.Errorf("must be a document of Swagger 2.0 that can be converted to OpenAPI 3: %s", err)
 	}
@@ -67,33 +67,36 @@ type Fault struct {
 	Path, Message string
 }
 
-// Error implements error.
-func (f *Fault) Error() string { return f.Path + ": " + f.Message }
+// Faults are all of a document.
+type Faults []Fault
 
-// faultIn finds what the converter of Swagger fails on: a reference that leads nowhere, and a schema that is no object. It
-// returns nil if there is neither.
-func faultIn(n, root document.Node) (fault *Fault) {
+// Error implements error.
+func (f Faults) Error() string {
+	texts := make([]string, len(f))
+	for i := range f {
+		texts[i] = f[i].Path + ": " + f[i].Message
+	}
+	return strings.Join(texts, "; ")
+}
+
+// faultsIn finds what the converter of Swagger fails on: references that lead nowhere, and schemas that are no objects.
+func faultsIn(n, root document.Node, all Faults) Faults {
 	members(n, func(m document.Node) {
-		if fault != nil {
-			return
-		}
 		switch key := m.Key(); {
 		case values[key], strings.HasPrefix(key, "x-"):
 			return
 		case key == "$ref" && m.Kind() == document.String:
 			if _, err := (&Document{root: root}).resolve(m.Str()); err != nil {
-				fault = &Fault{Place(m), err.Error()}
-				return
+				all = append(all, Fault{Place(m), err.Error()})
 			}
 		case (key == "schema" || key == "items") && m.Kind() != document.Object:
 			if isNamedByAuthor := n.Key() == "properties" || n.Key() == "definitions"; !isNamedByAuthor {
-				fault = &Fault{Place(m), "must be one schema, not " + m.Kind().WithArticle()}
-				return
+				all = append(all, Fault{Place(m), "must be one schema, not " + m.Kind().WithArticle()})
 			}
 		}
-		fault = faultIn(m, root)
+		all = faultsIn(m, root, all)
 	})
-	return fault
+	return all
 }
 
 // values are the members that hold values of the API, and no parts of a document.
@@ -108,15 +111,15 @@ func convertSwagger(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	for _, p := range old.Parameters {
-		separateByComma(p)
+		adaptList(p)
 	}
 	for _, path := range old.Paths {
 		for _, p := range path.Parameters {
-			separateByComma(p)
+			adaptList(p)
 		}
 		for _, operation := range path.Operations() {
 			for _, p := range operation.Parameters {
-				separateByComma(p)
+				adaptList(p)
 			}
 			if len(operation.Produces) == 0 {
 				operation.Produces = old.Produces
@@ -134,10 +137,14 @@ func convertSwagger(text []byte) ([]byte, error) {
 	return json.Marshal(made)
 }
 
-// separateByComma gives a list in a query Swagger's default separator. The converter leaves it out,
-// and the default of OpenAPI 3 is another one.
-func separateByComma(p *openapi2.Parameter) {
-	if p.In == openapi3.ParameterInQuery && p.Type.Is("array") && p.CollectionFormat == "" {
+// adaptList gives a list in a query Swagger's default separator: the converter leaves it out, and the default of OpenAPI 3 is
+// another one. It makes any text of a list that is separated by tabs, for which OpenAPI 3 has no word.
+func adaptList(p *openapi2.Parameter) {
+	switch {
+	case !p.Type.Is("array"):
+	case p.CollectionFormat == "tsv":
+		*p = openapi2.Parameter{In: p.In, Name: p.Name, Description: p.Description, Type: &openapi3.Types{"string"}, Required: p.Required, AllowEmptyValue: p.AllowEmptyValue}
+	case p.In == openapi3.ParameterInQuery && p.CollectionFormat == "":
 		p.CollectionFormat = "csv"
 	}
 }

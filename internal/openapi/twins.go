@@ -44,7 +44,7 @@ func (d *Document) shared(p *pathItem, operation document.Node, declared []docum
 			shared = append(shared, n)
 			continue
 		}
-		d.report.warn(operation, "the parameter '%.80s' is not enforced: requests of the operation are ones of '%s' too, which does not declare it alike",
+		d.report.warn(operation, "the parameter '%.80s' is not enforced: the same requests match '%s', which does not declare it alike",
 			text(n, "name"), d.twins[operation.Index()][i].path.path)
 	}
 	return shared

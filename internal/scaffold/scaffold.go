@@ -60,6 +60,7 @@ func (r Refusal) Error() string {
 	for _, f := range r {
 		lines = append(lines, f.Text())
 	}
+	lines = append(lines, "an OpenAPI Overlay can mend what its author does not: see 'A document that you do not own' in the documentation")
 	return strings.Join(lines, "\n")
 }
 

@@ -136,14 +136,17 @@ func Summarized(found []Finding) []Finding { return SummarizedBy(found, summaryO
 
 // SummarizedBy is Summarized in the words of say, of n findings of a severity.
 func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding {
-	counts := map[Severity]map[string]int{Note: {}, Wording: {}}
+	counted := map[Severity]map[string]*count{Note: {}, Wording: {}}
 	type warning struct{ file, message string }
 	type group struct{ seen, last, more int } // last is the index of the last one that is shown
 	same, alike := map[warning]*group{}, map[warning]*group{}
 	short := make([]Finding, 0, len(found))
 	for _, f := range found {
-		if files := counts[f.Severity]; files != nil {
-			files[f.File]++
+		if files := counted[f.Severity]; files != nil {
+			of := member(files, f.File)
+			if of.n++; of.n == 1 {
+				of.first = f
+			}
 			continue
 		}
 		if f.Severity == Warning || f.Severity == Gap {
@@ -183,11 +186,18 @@ func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding
 		}
 	}
 	for _, s := range [...]Severity{Note, Wording} {
-		for _, file := range slices.Sorted(maps.Keys(counts[s])) {
-			short = append(short, Finding{File: file, Message: say(s, counts[s][file]), Severity: s})
+		for _, file := range slices.Sorted(maps.Keys(counted[s])) {
+			of := counted[s][file]
+			short = append(short, Finding{File: file, Line: of.first.Line, Column: of.first.Column, Message: say(s, of.n), Severity: s})
 		}
 	}
 	return short
+}
+
+// A count is how many findings about a file are counted, with the first of them.
+type count struct {
+	n     int
+	first Finding
 }
 
 // member returns the value of a key, which it adds if need be.
