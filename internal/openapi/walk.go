@@ -195,8 +195,8 @@ func (w *walker) member(m document.Node, of *shape) {
 	}
 	switch {
 	case strings.HasPrefix(name, "x-"):
-	case (name == "parameters" || name == "security") && w.isServer && (of == pathShape || of == operationShape || of == rootShape):
-		// kubernetesOperations has looked at them.
+	case (name == "parameters" || name == "security" || name == "options") && w.isServer && (of == pathShape || of == operationShape || of == rootShape):
+		// kubernetesOperations has looked at them, and an API server reads the rest itself.
 	case !known:
 		w.report.warn(m, "the keyword '%.80s' is not enforced", name)
 	case k.is != document.Invalid && m.Kind() != k.is && m.Kind() != document.Null:
