@@ -1,4 +1,4 @@
-# Everything needs Go and make alone; `make test` also installs Redis and Prometheus, and `make bench` what it
+# Everything needs Go and make alone; `make test` also installs Redis, Prometheus and Chromium, and `make bench` what it
 # measures against (Debian, as root).
 GO       ?= go
 FUZZTIME ?= 20s
@@ -25,7 +25,7 @@ LINTER := $(GO) tool -modfile=tools/go.mod
 # Those of them that "make test" runs under the race detector. The others start many programs, or compile much.
 QUICK_RACE := $(filter-out ./cmd/... ./policies/...,$(RACE))
 
-.PHONY: help build sbom demo test race proofs programs e2e e2e-all e2e-apis corpus lint limits docs monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test race proofs programs e2e e2e-all e2e-apis corpus lint limits docs pictures monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -65,8 +65,8 @@ race: programs ## run the tests of concurrent packages whole, under the race det
 proofs: programs ## run the tests of all packages whole
 	$(TEST) -timeout 30m ./...
 
-programs: ## install Redis and Prometheus where tests need them (Debian, as root)
-	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus
+programs: ## install Redis, Prometheus and Chromium where tests need them (Debian, as root)
+	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus chromium:chromium
 
 # Kubernetes is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
 e2e: programs ## hold the gateway and deploy/ against a real Kubernetes API server and its clients
@@ -106,6 +106,9 @@ lint: ## check format, errors, style, imports and known vulnerabilities
 
 docs: ## write the tables of fields in docs/policies from policies/crds
 	cd tools && $(GO) run ./crdtables ..
+
+pictures: programs ## take the picture of README in docs/images, and pictures of all pages in bin/pictures
+	$(TEST) -count=1 -run '^TestPictures$$' ./internal/admin -args -pictures ../../bin/pictures
 
 monitoring: ## write alerts and dashboards for deploy/ from tools/monitoring
 	cd tools && $(GO) run ./monitoring ..

@@ -21,7 +21,7 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70re
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; } p, h1, h2 { overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #dde2ea; vertical-align: top; overflow-wrap: break-word; }
-th { font-weight: 600; } td { overflow-wrap: anywhere; min-width: 5.5rem; font-variant-numeric: tabular-nums; }
+th { font-weight: 600; } td { overflow-wrap: anywhere; min-width: 6.2rem; font-variant-numeric: tabular-nums; }
 code, pre, input, textarea, select { font: 13px/1.45 ui-monospace, monospace; }
 pre { background: #f4f6f9; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .good { color: #11692f; } .bad { color: #b3141c; font-weight: 600; } .maybe { color: #7a4f00; } a { color: #0b57b0; }

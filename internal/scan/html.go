@@ -90,7 +90,7 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; 
 p, li, h1, h2 { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 1em 0; }
 th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #d8dee4; vertical-align: top; overflow-wrap: anywhere; min-width: 4em; }
-td.n, th.n { text-align: right; }
+th { white-space: nowrap; } td.n, th.n { text-align: right; } td.says { min-width: 18em; }
 .deny, .added, .unjudged { color: #b42318; }
 .warn, .reworded, .edited, .change { color: #8a5900; }
 .removed { color: #176a33; }
@@ -204,7 +204,7 @@ func (p *htmlPage) findings(all []Finding) {
 		p.AddIf("{} ", f.Change)
 		p.Add("{}</td><td>{}</td><td>{}", f.Effect, f.object(), f.Policy)
 		p.AddIf(" / {}", f.Binding)
-		p.Add("</td><td>")
+		p.Add("</td><td class=\"says\">")
 		p.AddIf("<code>{}</code>: ", f.Field)
 		p.Add("{}", f.Message)
 		p.AddIf("<br>before: {}", f.Old)
