@@ -37,9 +37,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/versions"
 )
 
-// rounds is how many objects are made for each pair of versions.
-const rounds = 300
-
 // A pair are two versions of a resource.
 type pair struct {
 	from, to schema.GroupVersionResource
@@ -95,6 +92,10 @@ func funcs(serializer.CodecFactory) []any {
 
 // TestAsTheServer: what the gateway makes of an object in another version is what kube-apiserver makes of it.
 func TestAsTheServer(t *testing.T) {
+	rounds := 300 // objects for each pair of versions
+	if testing.Short() {
+		rounds = 60
+	}
 	all := pairs()
 	if len(all) < 40 {
 		t.Fatalf("there are %d pairs", len(all))
