@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
@@ -185,7 +186,7 @@ func TestWatchStreams(t *testing.T) {
 	_ = c.Close()
 	select {
 	case <-closed:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testutil.Patience):
 		t.Error("the backend's stream goes on though the client has gone")
 	}
 	close(events)

@@ -173,7 +173,7 @@ func serveGateway(t testing.TB, g *Gateway, counted *countingListener) (address 
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(ln) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 		defer cancel()
 		if err := g.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)

@@ -52,7 +52,7 @@ func newSlowBackend(t *testing.T, spec string) (*slowBackend, *Gateway, string) 
 func inquire(t *testing.T, address, path string) func() answer {
 	t.Helper()
 	nc, br := dial(t, address)
-	_ = nc.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = nc.SetDeadline(time.Now().Add(testutil.Patience))
 	send(t, nc, "GET "+path+" HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n")
 	return func() answer {
 		t.Helper()

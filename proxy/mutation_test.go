@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // pieces make up hostile heads.
@@ -133,7 +134,7 @@ func play(t *testing.T, address, message string) []answer {
 		t.Fatal(err)
 	}
 	defer func() { _ = nc.Close() }()
-	_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = nc.SetDeadline(time.Now().Add(testutil.Patience))
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)

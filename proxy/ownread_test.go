@@ -209,7 +209,7 @@ func TestStoredIsNotWarnedOf(t *testing.T) {
 		if r.Method == http.MethodPut {
 			select {
 			case <-released:
-			case <-time.After(10 * time.Second):
+			case <-time.After(testutil.Patience):
 			}
 		}
 		a.ServeHTTP(w, r)

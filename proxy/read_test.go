@@ -99,7 +99,7 @@ func TestWatchFilledEnds(t *testing.T) {
 	send(t, backend, chunk(`{"type":"ADDED","object":`+bareWidget+"}\n"))
 	expect(t, r.Body, `{"type":"ADDED","object":`+filledWidget+"}\n")
 	send(t, backend, chunk(`{"type":"ADDED","obj`))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
 	defer cancel()
 	done := make(chan error)
 	go func() { done <- g.Shutdown(ctx) }()

@@ -38,7 +38,7 @@ func agree(protocol string) string {
 func upgradeGateway(t testing.TB, change func(*config.Configuration), policy string, serve func(net.Conn)) (g *Gateway, address string) {
 	t.Helper()
 	behind := serveConns(t, func(c net.Conn) {
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(testutil.Patience))
 		serve(c)
 	})
 	c, err := config.Load("", config.Flags{Upstream: "http://" + behind, Dialect: "Kubernetes"})
@@ -60,7 +60,7 @@ func dialTCP(t testing.TB, address string) (*net.TCPConn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(testutil.Patience))
 	return c.(*net.TCPConn), bufio.NewReader(c)
 }
 

@@ -49,7 +49,7 @@ func TestUpgradeOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(testutil.Patience))
 		send(t, c, askUpgrade("GET", execPath, "websocket")+"first;")
 		r := bufio.NewReader(c)
 		if head, err := readHead(r); err != nil || !strings.HasPrefix(head, "HTTP/1.1 101 ") {
@@ -113,7 +113,7 @@ func TestWatchOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(testutil.Patience))
 	r := bufio.NewReader(c)
 	const target = "/apis/example.com/v1/widgets"
 	for range 3 {

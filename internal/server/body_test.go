@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/message"
@@ -33,6 +34,10 @@ func TestBodies(t *testing.T) {
 				message := h1test.PostHead + "Content-Length: " + strconv.Itoa(size) + "\r\n\r\n" + body
 				if chunk > 0 {
 					message = h1test.PostHead + "Transfer-Encoding: chunked\r\n\r\n" + h1test.Chunks(body, chunk)
+				}
+				// The deadline of the connection is for one exchange, and here are a hundred.
+				if err := nc.SetDeadline(time.Now().Add(testutil.Patience)); err != nil {
+					t.Fatal(err)
 				}
 				for rest := message; rest != ""; {
 					n := min(piece, len(rest))

@@ -92,7 +92,7 @@ func askTLS(t testing.TB, addr string, config *tls.Config) (tls.ConnectionState,
 		return tls.ConnectionState{}, err
 	}
 	defer func() { _ = nc.Close() }()
-	_ = nc.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = nc.SetDeadline(time.Now().Add(testutil.Patience))
 	if _, err := io.WriteString(nc, h1test.GetHead+"\r\n"); err != nil {
 		return nc.ConnectionState(), err
 	}

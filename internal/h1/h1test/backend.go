@@ -124,7 +124,7 @@ func Driven(t *testing.T) (url string, conns chan net.Conn) {
 			if err != nil {
 				return
 			}
-			_ = nc.SetDeadline(time.Now().Add(30 * time.Second))
+			_ = nc.SetDeadline(time.Now().Add(testutil.Patience))
 			conns <- nc
 		}
 	}()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // The heads that most tests send and get.
@@ -31,7 +33,7 @@ func Dial(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
 		nc = tls.Client(nc, &tls.Config{InsecureSkipVerify: true})
 	}
 	t.Cleanup(func() { _ = nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(testutil.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	return nc, bufio.NewReader(nc)
