@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // TestIndex: the rules that charge a request are those that a look at each rule finds.
 func TestIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
+	for range testutil.Amount(300, 75) {
 		compareIndex(t, r)
 	}
 }

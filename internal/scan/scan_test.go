@@ -462,7 +462,7 @@ func TestPolicyReports(t *testing.T) {
 
 // TestMemory: what a scan holds does not grow with its objects. With SCAN_OBJECTS it is run with so many.
 func TestMemory(t *testing.T) {
-	n := 50_000
+	n := testutil.Amount(50_000, 15_000)
 	if text := os.Getenv("SCAN_OBJECTS"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
