@@ -33,7 +33,7 @@ func TestRecordedCases(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	}()
-	args := []string{"test", "-C", "..", "-vet=off", "-count=1", "-v", "-run", "^TestAgreementBeforeKubernetes$", "./internal/cases"}
+	args := []string{"test", "-C", "..", "-vet=off", "-ldflags=-s -w", "-count=1", "-v", "-run", "^TestAgreementBeforeKubernetes$", "./internal/cases"}
 	if *update {
 		args = append(args, "-update")
 	}

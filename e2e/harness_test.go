@@ -40,14 +40,14 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	gateway = filepath.Join(dir, "gateway")
-	if out, err := exec.Command("go", "build", "-C", "..", "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", gateway, "./cmd/gateway").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+	if err := testutil.BuildProgram(gateway, "..", "./cmd/gateway"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	if client, err = exec.LookPath("kubectl"); err != nil {
 		client = filepath.Join(dir, "kubectl")
-		if out, err := exec.Command("go", "build", "-o", client, "./kubectl").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+		if err := testutil.BuildProgram(client, ".", "./kubectl"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}

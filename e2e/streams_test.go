@@ -134,7 +134,7 @@ func TestPortForward(t *testing.T) {
 			case <-ready:
 			case err := <-ended:
 				t.Fatal(err)
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the port was not forwarded in time")
 			}
 			ports, err := f.GetPorts()

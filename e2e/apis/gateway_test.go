@@ -39,8 +39,8 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	gatewayProgram = filepath.Join(scratch, "gateway")
-	if out, err := exec.Command("go", "build", "-C", "../..", "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", gatewayProgram, "./cmd/gateway").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+	if err := testutil.BuildProgram(gatewayProgram, "../..", "./cmd/gateway"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/admission-gateway/gateway/e2e/apis/testutil"
 )
 
 const (
@@ -25,8 +27,8 @@ const (
 func pocketBase(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(scratch, "pocketbase")
-	if out, err := exec.Command("go", "build", "-o", file, "./pocketbase").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := testutil.BuildProgram(file, ".", "./pocketbase"); err != nil {
+		t.Fatal(err)
 	}
 	return file
 }

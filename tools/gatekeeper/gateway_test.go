@@ -33,8 +33,8 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary = filepath.Join(dir, "gateway")
-	if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-tags", "grpcnotrace", "-ldflags=-s -w", "-o", binary, "./cmd/gateway").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+	if err := testutil.BuildProgram(binary, filepath.Join("..", ".."), "./cmd/gateway"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

@@ -1,0 +1,1 @@
+../../internal/testutil/programs.go
