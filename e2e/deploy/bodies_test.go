@@ -277,7 +277,7 @@ func withField(t *testing.T, o runtime.Object) []byte {
 // A client of a later Kubernetes sends protobuf with fields that the gateway does not know. Objects that no policy matches pass, what policies
 // validate is judged by what the server makes of it, and what they change is refused with what to do (RES-7).
 func TestClientsOfLaterKubernetes(t *testing.T) {
-	c := startCluster(t)
+	c := commonCluster(t)
 	url := c.startBefore(t, judged+changed)
 	direct, err := kubernetes.NewForConfig(rootOf(c.url, nil))
 	if err != nil {
@@ -290,7 +290,8 @@ func TestClientsOfLaterKubernetes(t *testing.T) {
 			t.Errorf("%s %s: answered %d %s, want %d %s", method, path, code, text, want, answer)
 		}
 	}
-	const namespace = "/api/v1/namespaces/default/"
+	c.namespace(t, "later")
+	const namespace = "/api/v1/namespaces/later/"
 	secret := func(label string) *corev1.Secret {
 		return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 			ObjectMeta: metav1.ObjectMeta{Name: "s1", Labels: map[string]string{"a": label}}, Data: map[string][]byte{"k": {0, 255}}}
@@ -302,7 +303,7 @@ func TestClientsOfLaterKubernetes(t *testing.T) {
 	send("POST", namespace+"secrets", secret("b"), 409, "already exists")
 	send("POST", namespace+"configmaps", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "c1"}}, 400,
 		"it must not have a field 99, which this version of the gateway does not know. Policies or schemas are about the object: the body must be JSON")
-	stored, err := direct.CoreV1().Secrets("default").Get(context.Background(), "s1", metav1.GetOptions{})
+	stored, err := direct.CoreV1().Secrets("later").Get(context.Background(), "s1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func TestClientsOfLaterKubernetes(t *testing.T) {
 func TestCBORClientsFallBack(t *testing.T) {
 	featurestesting.SetFeatureDuringTest(t, features.ClientsAllowCBOR, true)
 	featurestesting.SetFeatureDuringTest(t, features.ClientsPreferCBOR, true)
-	c := startCluster(t)
+	c := commonCluster(t)
 	for name, url := range map[string]string{"direct": c.url, "free": c.startBefore(t, strings.Replace(judged, "[configmaps, secrets, widgets]", "[pods]", 1)), "judged": c.startBefore(t, judged)} {
 		l := &languages{sent: map[string]int{}, given: map[string]int{}}
 		client, err := dynamic.NewForConfig(rootOf(url, l))

@@ -133,13 +133,17 @@ func startControlPlane(t *testing.T, way string) *controlPlane {
 // awaitPolicies waits until the server's own policies are in force, those about custom resources too.
 func (p *controlPlane) awaitPolicies(t *testing.T) {
 	t.Helper()
+	probe := func(replicas int) (int, string) {
+		return ask(t, "of-observer", "POST", p.url+"/apis/e2e.example.com/v1/namespaces/default/widgets?dryRun=All", "application/json",
+			fmt.Sprintf(`{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"probe"},"spec":{"replicas":%d}}`, replicas))
+	}
 	eventually(t, "the server's own policies are in force", func() bool {
-		out, ok := p.kubectl(t, `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"probe","namespace":"default"},"spec":{"replicas":9}}`, "create", "--dry-run=server", "-f", "-")
-		return !ok && strings.Contains(out, "less than or equal to 5")
+		code, text := probe(9)
+		return code == http.StatusUnprocessableEntity && strings.Contains(text, "less than or equal to 5")
 	})
 	eventually(t, "the server's own policies change objects", func() bool {
-		return strings.Contains(p.must(t, `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"probe","namespace":"default"},"spec":{"replicas":1}}`,
-			"create", "--dry-run=server", "-o", "json", "-f", "-"), `"injected"`)
+		code, text := probe(1)
+		return code == http.StatusCreated && strings.Contains(text, `"injected"`)
 	})
 }
 

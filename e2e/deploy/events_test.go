@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/admission-gateway/gateway/e2e/testutil"
@@ -31,8 +31,8 @@ spec: {policyName: names, validationActions: [Deny]}
 // With events: Record a kube-apiserver has Events about what policies refuse, which the gateway's own account records: one
 // series for what is refused again and again. Who may not write makes none, a dry run makes none, and data of Secrets is in none.
 func TestEvents(t *testing.T) {
-	c, dir := startCluster(t), t.TempDir()
-	c.must(t, "", "create", "namespace", "team-a")
+	c, dir := commonCluster(t), t.TempDir()
+	c.must(t, "", "create", "namespace", "refusals")
 	c.must(t, "", "create", "namespace", "gateways")
 	t.Setenv("POD_NAMESPACE", "gateways")
 	t.Setenv("POD_NAME", "gateway-0")
@@ -50,12 +50,12 @@ routes: [{pathPrefix: /, upstream: cluster}]
 policies: [policies.yaml]
 `)
 	c.grant(t, filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "policies.yaml"))
-	c.may(t, true, "patch", "events.events.k8s.io")
+	c.may(t, true, authorizationv1.ResourceAttributes{Verb: "patch", Group: "events.k8s.io", Resource: "events"})
 	start(t, answers("http://"+admin+"/readyz"), filepath.Join(dir, "log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
 	create := func(token, resource, kind, name, query string, code int) {
 		t.Helper()
 		body := fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q},"data":{"a":"cGxhaW4="}}`, kind, name)
-		r, err := http.NewRequest("POST", "http://"+listen+"/api/v1/namespaces/team-a/"+resource+query, strings.NewReader(body))
+		r, err := http.NewRequest("POST", "http://"+listen+"/api/v1/namespaces/refusals/"+resource+query, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,9 +72,7 @@ policies: [policies.yaml]
 	}
 	recorded := func(namespace string) string {
 		var list eventsv1.EventList
-		if err := json.Unmarshal([]byte(c.must(t, "", "get", "--raw", "/apis/events.k8s.io/v1/namespaces/"+namespace+"/events")), &list); err != nil {
-			t.Fatal(err)
-		}
+		get(t, c, "/apis/events.k8s.io/v1/namespaces/"+namespace+"/events", &list)
 		var lines []string
 		for _, e := range list.Items {
 			count := int32(1)
@@ -96,12 +94,12 @@ policies: [policies.yaml]
 			}
 		})
 		eventually(t, "the events are recorded", func() bool {
-			got = recorded("team-a")
+			got = recorded("refusals")
 			return got == strings.Join(want, "\n")
 		})
 	}
 	line := func(kind, name string, times int, note string) string {
-		return fmt.Sprintf("Warning AdmissionDenied create by admission-gateway.io/gateway, v1 %s team-a/%s, %d times: %s", kind, name, times, note)
+		return fmt.Sprintf("Warning AdmissionDenied create by admission-gateway.io/gateway, v1 %s refusals/%s, %d times: %s", kind, name, times, note)
 	}
 	const denied = "ValidatingAdmissionPolicy 'names' with binding 'names' denied request: no object may have the data cGxhaW4="
 	create("of-stranger", "configmaps", "ConfigMap", "bad-stranger", "", 403)

@@ -26,7 +26,7 @@ spec:
   priorityLevelConfiguration: {name: full}
   matchingPrecedence: 10
   rules:
-  - subjects: [{kind: User, user: {name: stranger}}]
+  - subjects: [{kind: User, user: {name: crowd}}]
     resourceRules: [{verbs: ["*"], apiGroups: [coordination.k8s.io], resources: [leases], namespaces: ["*"]}]
 ---
 apiVersion: flowcontrol.apiserver.k8s.io/v1
@@ -41,15 +41,15 @@ spec:
   priorityLevelConfiguration: {name: free}
   matchingPrecedence: 20
   rules:
-  - subjects: [{kind: User, user: {name: stranger}}]
+  - subjects: [{kind: User, user: {name: crowd}}]
     resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], namespaces: ["*"], clusterScope: true}]
     nonResourceRules: [{verbs: ["*"], nonResourceURLs: ["*"]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
-metadata: {name: stranger}
+metadata: {name: crowd}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: stranger}]
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: crowd}]
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -80,7 +80,7 @@ spec: {policyName: reading, validationActions: [Deny]}
 // API Priority and Fairness is the server's: what it says of a request, and that it has no room for it, reaches the client as it
 // does natively, whether the gateway has policies about it or not. Only the server's text becomes a Status (ERR-1).
 func TestFairness(t *testing.T) {
-	c := startCluster(t)
+	c := commonCluster(t)
 	c.must(t, full, "create", "-f", "-")
 	const leases, maps, plain, merge = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "/api/v1/namespaces/default/configmaps", "application/json", "application/merge-patch+json"
 	gateways := map[string]string{"policies about something else": c.startBefore(t, strings.ReplaceAll(reading, `resources: ["*"]`, "resources: [secrets]")), "policies": c.startBefore(t, comparing+reading)}
@@ -114,7 +114,7 @@ func TestFairness(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Authorization", "Bearer of-stranger")
+		r.Header.Set("Authorization", "Bearer of-crowd")
 		if contentType != "" {
 			r.Header.Set("Content-Type", contentType)
 		}
@@ -148,7 +148,7 @@ func TestFairness(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Authorization", "Bearer of-stranger")
+		r.Header.Set("Authorization", "Bearer of-crowd")
 		r.Header.Set("Content-Type", plain)
 		go func() {
 			if answer, err := insecure.Do(r); err == nil {

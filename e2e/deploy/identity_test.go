@@ -48,11 +48,11 @@ spec: {policyName: platform-only, validationActions: [Deny]}
 const writers = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: team-a}
+metadata: {name: identified}
 ---
 apiVersion: v1
 kind: ServiceAccount
-metadata: {name: robot, namespace: team-a}
+metadata: {name: robot, namespace: identified}
 ---
 apiVersion: v1
 kind: ServiceAccount
@@ -63,7 +63,7 @@ kind: ClusterRoleBinding
 metadata: {name: writers}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects:
-- {kind: ServiceAccount, name: robot, namespace: team-a}
+- {kind: ServiceAccount, name: robot, namespace: identified}
 - {kind: ServiceAccount, name: job-controller, namespace: kube-system}
 ---
 apiVersion: v1
@@ -81,8 +81,8 @@ subjects:
 // Both ways to stand before an API server, with the limit that may be added, as they are before a kube-apiserver with RBAC: the
 // policies and the limit see who the API server says it is, by the rights that deploy/ gives the gateway.
 func TestShippedIdentity(t *testing.T) {
-	c := startCluster(t)
-	c.must(t, "", "create", "namespace", "gateway-system")
+	c := commonCluster(t)
+	c.namespace(t, "gateway-system")
 	c.must(t, writers, "apply", "-f", "-")
 	values := example(t, "apiserver")
 	maps.Copy(values["policies"].(map[string]any), example(t, "apiserver-limits")["policies"].(map[string]any))
@@ -167,7 +167,7 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 		}
 		return response.StatusCode, string(b), response.Header.Get("RateLimit-Policy") != ""
 	}
-	robot, controller := c.token(t, "team-a", "robot"), c.token(t, "kube-system", "job-controller")
+	robot, controller := c.token(t, "identified", "robot"), c.token(t, "kube-system", "job-controller")
 	platform := issuer.issue(t, "paula", []string{"platform"})
 	kubelet := issuer.issue(t, "system:node:a", []string{"system:nodes"})
 	for _, one := range []struct {
@@ -177,15 +177,15 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 		code         int
 		says         string
 	}{
-		{"an administrator", "of-root", nil, "team-a", 201, ""},
-		{"a service account", robot, nil, "team-a", 422, "not for system:serviceaccount:team-a:robot"},
-		{"a token for another audience", c.token(t, "team-a", "robot", "--audience=vault"), nil, "team-a", 401, "Unauthorized"},
-		{"a token that nobody knows", "of-mallory", nil, "team-a", 401, "Unauthorized"},
+		{"an administrator", "of-root", nil, "identified", 201, ""},
+		{"a service account", robot, nil, "identified", 422, "not for system:serviceaccount:identified:robot"},
+		{"a token for another audience", c.token(t, "identified", "robot", "--audience=vault"), nil, "identified", 401, "Unauthorized"},
+		{"a token that nobody knows", "of-mallory", nil, "identified", 401, "Unauthorized"},
 		// Whether their answers mention policies depends on whether they may write at all.
-		{"nobody", "", nil, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
+		{"nobody", "", nil, "identified", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
 		// Under Pass the API server does not see the certificate: docs/identity.md says what to do.
-		{"a certificate of the group", "", []tls.Certificate{platform}, "team-a", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
-		{"a token beside a certificate of the group", robot, []tls.Certificate{platform}, "team-a", 422, "not for system:serviceaccount:team-a:robot"},
+		{"a certificate of the group", "", []tls.Certificate{platform}, "identified", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
+		{"a token beside a certificate of the group", robot, []tls.Certificate{platform}, "identified", 422, "not for system:serviceaccount:identified:robot"},
 		// Where the API server lets anybody write, policies alone decide.
 		{"nobody, who may write", "", nil, "open", 422, "not for system:anonymous"},
 		{"a certificate of the group, who may write", "", []tls.Certificate{platform}, "open", 201, ""},

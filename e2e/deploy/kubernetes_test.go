@@ -31,13 +31,14 @@ of-stranger,stranger,2
 of-controllers,system:kube-controller-manager,3
 of-scheduler,system:kube-scheduler,4
 of-operator,operator,5
+of-crowd,crowd,10
 of-observer,observer,9,system:masters
 of-node-1,system:node:node-1,6,system:nodes
 of-node-2,system:node:node-2,7,system:nodes
 of-node-3,system:node:node-3,8,system:nodes
 `
 
-// A cluster is a kube-apiserver with its store; nothing runs the Pods.
+// A cluster is a kube-apiserver with its store; no Pods run there.
 type cluster struct {
 	url string
 	as  string // the token with which kubectl asks; the administrator's if it is empty
@@ -84,15 +85,63 @@ type store struct {
 // startStore runs etcd until the test ends.
 func startStore(t *testing.T, users string) *store {
 	t.Helper()
-	dir := t.TempDir()
+	s := openStore(t, t.TempDir(), users)
+	t.Cleanup(s.etcd.Close)
+	return s
+}
+
+// openStore runs etcd with its files in a folder.
+func openStore(t *testing.T, dir, users string) *store {
+	t.Helper()
 	etcd, err := apiserver.StartEtcd(filepath.Join(dir, "etcd"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(etcd.Close)
 	writeKey(t, filepath.Join(dir, "accounts.key"))
 	write(t, filepath.Join(dir, "tokens.csv"), users)
 	return &store{etcd, dir}
+}
+
+// common is the cluster of the tests that need no flags of their own, and end is what stops it.
+var (
+	common *cluster
+	end    = func() {}
+)
+
+// commonCluster returns a kube-apiserver that the first test starts which asks for it, and that runs until all tests have
+// ended. A test that uses it has namespaces and users of its own, and does not run beside another one. What it leaves in the
+// cluster beside them is in the way of no other test.
+func commonCluster(t *testing.T) *cluster {
+	t.Helper()
+	if common == nil {
+		dir := filepath.Join(scratch, "common")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, dir, tokens)
+		end = s.etcd.Close
+		c, p := s.run(t)
+		end = func() {
+			p.stop()
+			s.etcd.Close()
+		}
+		c.waitReady(t)
+		common = c
+	}
+	return common
+}
+
+// namespace makes a namespace, if there is none of that name.
+func (c *cluster) namespace(t *testing.T, name string) {
+	t.Helper()
+	c.must(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+"}\n", "apply", "-f", "-")
+}
+
+// define makes the cluster know the CustomResourceDefinitions of a file.
+func (c *cluster) define(t *testing.T, file string) {
+	t.Helper()
+	c.must(t, "", "apply", "--server-side", "-f", file)
+	c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", file)
 }
 
 // startCluster runs a kube-apiserver until the test ends, with further flags.
@@ -103,8 +152,16 @@ func startCluster(t *testing.T, flags ...string) *cluster {
 	return c
 }
 
-// launch starts a kube-apiserver, with flags beside those that all have.
+// launch starts a kube-apiserver that runs until the test ends, with flags beside those that all have.
 func (s *store) launch(t *testing.T, flags ...string) *cluster {
+	t.Helper()
+	c, p := s.run(t, flags...)
+	p.endWith(t)
+	return c
+}
+
+// run starts a kube-apiserver.
+func (s *store) run(t *testing.T, flags ...string) (*cluster, *process) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(testutil.FreeAddress(t))
 	if err != nil {
@@ -120,8 +177,7 @@ func (s *store) launch(t *testing.T, flags ...string) *cluster {
 	if isBefore(t, 36) { // MutatingAdmissionPolicy is v1 since 1.36, and v1beta1 on demand before
 		all = append(all, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true")
 	}
-	start(t, func() bool { return true }, filepath.Join(s.dir, "log-"+port), component(t, "kube-apiserver"), append(all, flags...)...)
-	return c
+	return c, startProcess(t, filepath.Join(s.dir, "log-"+port), component(t, "kube-apiserver"), append(all, flags...)...)
 }
 
 // certificates returns the folder with the certificate that the server shows.
@@ -133,8 +189,17 @@ func (s *store) certificates(c *cluster) string {
 func (c *cluster) waitReady(t *testing.T) {
 	t.Helper()
 	eventually(t, "kube-apiserver is ready", func() bool {
-		out, ok := c.kubectl(t, "", "get", "--raw", "/readyz")
-		return ok && out == "ok"
+		r, err := http.NewRequest(http.MethodGet, c.url+"/readyz", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer of-root")
+		answer, err := insecure.Do(r)
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
 	})
 }
 
@@ -176,8 +241,16 @@ func (c *cluster) must(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// start runs a program until the test ends, waits until it is ready, and shows its log if the test fails.
-func start(t *testing.T, isReady func() bool, log, program string, args ...string) {
+// A process is a program that runs, and writes its log to a file.
+type process struct {
+	name   string
+	log    *os.File
+	exited chan struct{}
+	kill   func() error
+}
+
+// startProcess starts a program.
+func startProcess(t *testing.T, log, program string, args ...string) *process {
 	t.Helper()
 	file, err := os.Create(log)
 	if err != nil {
@@ -189,24 +262,41 @@ func start(t *testing.T, isReady func() bool, log, program string, args ...strin
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	exited := make(chan struct{})
+	p := &process{filepath.Base(program), file, make(chan struct{}), command.Process.Kill}
 	go func() {
 		_ = command.Wait()
-		close(exited)
+		close(p.exited)
 	}()
+	return p
+}
+
+// stop kills the process, and waits until it has ended.
+func (p *process) stop() {
+	_ = p.kill()
+	<-p.exited
+	_ = p.log.Close()
+}
+
+// endWith stops the process when the test ends, and shows its log if the test has failed.
+func (p *process) endWith(t *testing.T) {
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		<-exited
-		_ = file.Close()
+		p.stop()
 		if t.Failed() {
-			text, err := os.ReadFile(log)
-			t.Logf("%s: %v\n%s", filepath.Base(program), err, text[max(0, len(text)-4000):])
+			text, err := os.ReadFile(p.log.Name())
+			t.Logf("%s: %v\n%s", p.name, err, text[max(0, len(text)-4000):])
 		}
 	})
-	eventually(t, filepath.Base(program)+" is ready", func() bool {
+}
+
+// start runs a program until the test ends, waits until it is ready, and shows its log if the test fails.
+func start(t *testing.T, isReady func() bool, log, program string, args ...string) {
+	t.Helper()
+	p := startProcess(t, log, program, args...)
+	p.endWith(t)
+	eventually(t, p.name+" is ready", func() bool {
 		select {
-		case <-exited:
-			t.Fatalf("%s ended", filepath.Base(program))
+		case <-p.exited:
+			t.Fatalf("%s ended", p.name)
 		default:
 		}
 		return isReady()
@@ -247,14 +337,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // kube-apiserver takes every object of both ways, in strict validation and without a warning.
 func TestKubernetesTakesTheObjects(t *testing.T) {
-	c := startCluster(t)
+	c := commonCluster(t)
 	for _, name := range []string{"servicemonitors", "prometheusrules"} {
-		c.must(t, "", "create", "-f", "testdata/monitoring.coreos.com_"+name+".yaml")
-		c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/"+name+".monitoring.coreos.com")
+		c.define(t, "testdata/monitoring.coreos.com_"+name+".yaml")
 	}
 	// kustomize's apiserver names this one itself, and the others none.
 	const namespace = "gateway-system"
-	c.must(t, "", "create", "namespace", namespace)
+	c.namespace(t, namespace)
 	for name, text := range renderings(t) {
 		t.Run(name, func(t *testing.T) {
 			out := c.must(t, text, "apply", "--server-side", "--namespace="+namespace, "--validate=strict", "-f", "-")

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
 // The programs, and a folder for the time of the tests.
@@ -27,24 +29,17 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	gateway = filepath.Join(scratch, "gateway")
-	if err := build("-C", "../..", "-tags", "grpcnotrace", "-o", gateway, "./cmd/gateway"); err != nil {
+	if err := testutil.BuildProgram(gateway, "../..", "./cmd/gateway"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	if kubectl, err = exec.LookPath("kubectl"); err != nil {
 		kubectl = filepath.Join(scratch, "kubectl")
-		if err := build("-o", kubectl, "../kubectl"); err != nil {
+		if err := testutil.BuildProgram(kubectl, "..", "./kubectl"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}
+	defer func() { end() }()
 	return m.Run()
-}
-
-func build(args ...string) error {
-	out, err := exec.Command("go", append([]string{"build"}, args...)...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
 }

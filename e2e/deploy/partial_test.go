@@ -37,9 +37,8 @@ var age = regexp.MustCompile(`"[0-9]+s"`)
 // Writes whose answers are asked for as metadata alone, or as tables, are answered as the server itself does, where policies
 // compare with the stored object too.
 func TestPartialAnswers(t *testing.T) {
-	c := startCluster(t)
-	c.must(t, "", "create", "-f", "../testdata/crds.yaml")
-	c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", "../testdata/crds.yaml")
+	c := commonCluster(t)
+	c.define(t, "../testdata/crds.yaml")
 	through := c.startBefore(t, deleting)
 	for _, namespace := range []string{"direct", "behind"} {
 		c.must(t, "", "create", "namespace", namespace)

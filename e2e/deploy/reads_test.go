@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -114,12 +116,17 @@ func (c *cluster) grant(t *testing.T, config, policies string) (role string) {
 	return string(out)
 }
 
-// may waits until the authorizer of the server knows whether the user 'gateway' may do something.
-func (c *cluster) may(t *testing.T, is bool, verb, resource string) {
+// may waits until the authorizer of the server knows whether the user 'gateway' may do something in all namespaces.
+func (c *cluster) may(t *testing.T, is bool, what authorizationv1.ResourceAttributes) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("may %s %s: %t", verb, resource, is), func() bool {
-		out, _ := c.kubectl(t, "", "auth", "can-i", verb, resource, "--as=gateway", "--all-namespaces")
-		return strings.Contains(out, "yes") == is
+	review := inJSON(&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "gateway", ResourceAttributes: &what}})
+	eventually(t, fmt.Sprintf("may %v: %t", &what, is), func() bool {
+		code, body := ask(t, "of-root", "POST", c.url+"/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", string(review))
+		var answer authorizationv1.SubjectAccessReview
+		if err := json.Unmarshal([]byte(body), &answer); err != nil || code != http.StatusCreated {
+			t.Fatalf("a review is answered %d %s", code, body)
+		}
+		return answer.Status.Allowed == is
 	})
 }
 
@@ -171,7 +178,7 @@ func TestControllersUnderAPolicy(t *testing.T) {
 				"upstreams: [{name: cluster, endpoints: [%q], dialect: Kubernetes, tokenFile: %s, tls: {insecureSkipTLSVerify: true%s}%s}]\npolicies: [%s]\n",
 				listen, admin, way.identity, c.url, filepath.Join(dir, "token"), certificate, way.upstream, filepath.Join(dir, "policies.yaml")))
 			c.grant(t, config, filepath.Join(dir, "policies.yaml"))
-			c.may(t, true, "get", "pods")
+			c.may(t, true, authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"})
 			start(t, answers("http://"+admin+"/readyz"), filepath.Join(t.TempDir(), "log"), gateway, "serve", "--config", config)
 			through := func(namespace, account string) (gateway, native sender) {
 				token := c.token(t, namespace, account)
@@ -337,7 +344,7 @@ spec: {policyName: by-state, validationActions: [Deny]}
 // The printed role suffices for all that policies and configuration ask for, and each of its rules is needed: without it something is
 // refused, and the answer or the log names the rule.
 func TestPrintedRole(t *testing.T) {
-	c, dir := startCluster(t), t.TempDir()
+	c, dir := commonCluster(t), t.TempDir()
 	write(t, filepath.Join(dir, "token"), "of-gateway")
 	write(t, filepath.Join(dir, "policies.yaml"), everything)
 	c.must(t, "", "create", "namespace", "team-a")
@@ -403,7 +410,9 @@ func TestPrintedRole(t *testing.T) {
 			if lacksOne {
 				return strings.Contains(log, "lacks a right")
 			}
-			return c.must(t, "", "get", "events", "--namespace=team-a", "-o", "name") != ""
+			var events corev1.EventList
+			get(t, c, "/api/v1/namespaces/team-a/events", &events)
+			return len(events.Items) > 0
 		})
 		return wrong, log
 	}
@@ -413,7 +422,7 @@ func TestPrintedRole(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(c.grant(t, config, filepath.Join(dir, "policies.yaml"))), &role); err != nil {
 		t.Fatal(err)
 	}
-	c.may(t, true, "list", "configmaps")
+	c.may(t, true, authorizationv1.ResourceAttributes{Verb: "list", Resource: "configmaps"})
 	if wrong, log := play(t, false); len(wrong) > 0 || strings.Contains(log, "lacks a right") {
 		t.Fatalf("with the whole role:\n%s\n%s", strings.Join(wrong, "\n"), log)
 	}
@@ -425,20 +434,15 @@ func TestPrintedRole(t *testing.T) {
 		t.Run(verb+" "+strings.ReplaceAll(resource, "/", " "), func(t *testing.T) {
 			left := role.DeepCopy()
 			left.Rules = slices.DeleteFunc(singles(role.Rules), func(r rbacv1.PolicyRule) bool { return reflect.DeepEqual(r, one) })
-			text, err := yaml.Marshal(left)
-			if err != nil {
-				t.Fatal(err)
+			if code, body := ask(t, "of-root", "PUT", c.url+"/apis/rbac.authorization.k8s.io/v1/clusterroles/"+left.Name, "application/json", string(inJSON(left))); code != http.StatusOK {
+				t.Fatalf("the role is answered %d %s", code, body)
 			}
-			c.must(t, string(text), "apply", "-f", "-")
-			asked := resource
-			if group := one.APIGroups[0]; group != "" {
-				name, sub, _ := strings.Cut(resource, "/")
-				asked = strings.TrimSuffix(name+"."+group+"/"+sub, "/")
-			}
+			asked := authorizationv1.ResourceAttributes{Verb: verb, Group: one.APIGroups[0]}
+			asked.Resource, asked.Subresource, _ = strings.Cut(resource, "/")
 			if len(one.ResourceNames) > 0 {
-				asked += "/" + one.ResourceNames[0]
+				asked.Name = one.ResourceNames[0]
 			}
-			c.may(t, false, verb, asked)
+			c.may(t, false, asked)
 			wrong, log := play(t, true)
 			rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%q]}", one.APIGroups[0], resource, verb)
 			if len(wrong) == 0 && resource != "events" && verb != "watch" {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -48,7 +49,7 @@ func silentKubelet(t *testing.T) (port string, opened <-chan net.Conn) {
 // A single gateway before a kube-apiserver is restarted as a supervisor does it, which waits for the end of the process, while an
 // exec stays open. A controller whose lease is renewed through the gateway keeps it.
 func TestRestartKeepsLeases(t *testing.T) {
-	c := startCluster(t)
+	c := commonCluster(t)
 	port, kubelet := silentKubelet(t)
 	c.must(t, `
 apiVersion: v1
@@ -57,20 +58,20 @@ metadata: {name: n1}
 ---
 apiVersion: v1
 kind: Namespace
-metadata: {name: team-a}
+metadata: {name: leases}
 ---
 apiVersion: v1
 kind: ServiceAccount
-metadata: {name: default, namespace: team-a}
+metadata: {name: default, namespace: leases}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: web, namespace: team-a}
+metadata: {name: web, namespace: leases}
 spec: {nodeName: n1, automountServiceAccountToken: false, tolerations: [{operator: Exists}], containers: [{name: c, image: i}]}
 `, "create", "-f", "-")
 	c.must(t, "", "patch", "node", "n1", "--subresource=status", "--type=merge",
 		"-p", `{"status":{"addresses":[{"type":"InternalIP","address":"127.0.0.1"}],"daemonEndpoints":{"kubeletEndpoint":{"Port":`+port+`}}}}`)
-	c.must(t, "", "patch", "pod", "web", "-n", "team-a", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
+	c.must(t, "", "patch", "pod", "web", "-n", "leases", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
 
 	listen, admin, dir := testutil.FreeAddress(t), testutil.FreeAddress(t), t.TempDir()
 	write(t, filepath.Join(dir, "gateway.yaml"), `
@@ -105,7 +106,7 @@ shutdownDeadlineSeconds: 86400
 	var leads, lost atomic.Bool
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "controller"}, Client: clients.CoordinationV1(),
+			LeaseMeta: metav1.ObjectMeta{Namespace: "leases", Name: "controller"}, Client: clients.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "this"},
 		},
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, // as controllers have them
@@ -142,12 +143,14 @@ shutdownDeadlineSeconds: 86400
 		t.Errorf("the exec ends with %q, %v", rest, err)
 	}
 	run()
-	renewed := func() string {
-		return c.must(t, "", "get", "lease", "controller", "-n", "team-a", "-o", "jsonpath={.spec.renewTime}")
+	renewed := func() time.Time {
+		var lease coordinationv1.Lease
+		get(t, c, "/apis/coordination.k8s.io/v1/namespaces/leases/leases/controller", &lease)
+		return lease.Spec.RenewTime.Time
 	}
 	before := renewed()
-	eventually(t, "the lease is renewed through the next gateway", func() bool { return renewed() != before })
-	holder := c.must(t, "", "get", "lease", "controller", "-n", "team-a", "-o", "jsonpath={.spec.holderIdentity} {.spec.leaseTransitions}")
+	eventually(t, "the lease is renewed through the next gateway", func() bool { return renewed().After(before) })
+	holder := c.must(t, "", "get", "lease", "controller", "-n", "leases", "-o", "jsonpath={.spec.holderIdentity} {.spec.leaseTransitions}")
 	if lost.Load() || holder != "this 0" {
 		t.Errorf("the controller lost its lease: %v, %s", lost.Load(), holder)
 	}
@@ -161,7 +164,7 @@ func openExec(t *testing.T, address string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_, err = io.WriteString(c, "POST /api/v1/namespaces/team-a/pods/web/exec?command=sh&stdin=true&stdout=true HTTP/1.1\r\nHost: gateway\r\n"+
+	_, err = io.WriteString(c, "POST /api/v1/namespaces/leases/pods/web/exec?command=sh&stdin=true&stdout=true HTTP/1.1\r\nHost: gateway\r\n"+
 		"Authorization: Bearer of-root\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n")
 	if err != nil {
 		t.Fatal(err)

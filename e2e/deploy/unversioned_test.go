@@ -31,15 +31,15 @@ spec: {policyName: comparing, validationActions: [Deny]}
 const compared = `
 apiVersion: v1
 kind: Namespace
-metadata: {name: team-a}
+metadata: {name: unversioned}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: c1, namespace: team-a}
+metadata: {name: c1, namespace: unversioned}
 ---
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: d1, namespace: team-a}
+metadata: {name: d1, namespace: unversioned}
 spec:
   replicas: 1
   selector: {matchLabels: {a: b}}
@@ -47,7 +47,7 @@ spec:
 ---
 apiVersion: e2e.example.com/v1
 kind: Widget
-metadata: {name: w1, namespace: team-a}
+metadata: {name: w1, namespace: unversioned}
 spec: {replicas: 1}
 `
 
@@ -96,22 +96,21 @@ func ask(t *testing.T, token, method, url, contentType, body string) (int, strin
 
 // A PUT which names no version is what the server makes of it: 422 for custom resources, and an update of other kinds.
 func TestUpdateWithoutVersion(t *testing.T) {
-	c := startCluster(t)
-	c.must(t, "", "create", "-f", filepath.Join("..", "testdata", "crds.yaml"))
-	c.must(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join("..", "testdata", "crds.yaml"))
+	c := commonCluster(t)
+	c.define(t, filepath.Join("..", "testdata", "crds.yaml"))
 	c.must(t, compared, "create", "-f", "-")
 	through := c.startBefore(t, comparing)
 	for _, r := range []struct {
 		path, contentType, body string
 		code                    int
 	}{
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"spec":{"replicas":5}}`, 422},
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1", "", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1","resourceVersion":"0"},"spec":{"replicas":5}}`, 422},
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1/status", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"status":{"replicas":5}}`, 422},
-		{"/api/v1/namespaces/team-a/configmaps/c1", "application/json", `{"metadata":{"name":"c1"},"data":{"a":"c"}}`, 200},
-		{"/api/v1/namespaces/team-a/configmaps/c1", "", `{"metadata":{"name":"c1","resourceVersion":"0"},"data":{"a":"d"}}`, 200},
-		{"/apis/apps/v1/namespaces/team-a/deployments/d1/scale", "", `{"metadata":{"name":"d1"},"spec":{"replicas":4}}`, 200},
-		{"/apis/e2e.example.com/v1/namespaces/team-a/widgets/w1/scale", "", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"w1"},"spec":{"replicas":3}}`, 200},
+		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"spec":{"replicas":5}}`, 422},
+		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1", "", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1","resourceVersion":"0"},"spec":{"replicas":5}}`, 422},
+		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1/status", "application/json", `{"apiVersion":"e2e.example.com/v1","kind":"Widget","metadata":{"name":"w1"},"status":{"replicas":5}}`, 422},
+		{"/api/v1/namespaces/unversioned/configmaps/c1", "application/json", `{"metadata":{"name":"c1"},"data":{"a":"c"}}`, 200},
+		{"/api/v1/namespaces/unversioned/configmaps/c1", "", `{"metadata":{"name":"c1","resourceVersion":"0"},"data":{"a":"d"}}`, 200},
+		{"/apis/apps/v1/namespaces/unversioned/deployments/d1/scale", "", `{"metadata":{"name":"d1"},"spec":{"replicas":4}}`, 200},
+		{"/apis/e2e.example.com/v1/namespaces/unversioned/widgets/w1/scale", "", `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"w1"},"spec":{"replicas":3}}`, 200},
 	} {
 		gotCode, got := ask(t, "of-root", "PUT", through+r.path, r.contentType, r.body)
 		code, want := ask(t, "of-root", "PUT", c.url+r.path, r.contentType, r.body)
