@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -179,7 +181,7 @@ func identifies(t *testing.T, c *cluster, way, text string) {
 	}{
 		{"an administrator", "of-root", nil, "identified", 201, ""},
 		{"a service account", robot, nil, "identified", 422, "not for system:serviceaccount:identified:robot"},
-		{"a token for another audience", c.token(t, "identified", "robot", "--audience=vault"), nil, "identified", 401, "Unauthorized"},
+		{"a token for another audience", c.tokenFor(t, "identified", "robot", authenticationv1.TokenRequestSpec{Audiences: []string{"vault"}}), nil, "identified", 401, "Unauthorized"},
 		{"a token that nobody knows", "of-mallory", nil, "identified", 401, "Unauthorized"},
 		// Whether their answers mention policies depends on whether they may write at all.
 		{"nobody", "", nil, "identified", 403, `User \"system:anonymous\" cannot create resource \"configmaps\"`},
@@ -268,9 +270,21 @@ func encoded(kind string, raw []byte) string {
 }
 
 // token makes a token of a service account, as the kubelet does for its Pods.
-func (c *cluster) token(t *testing.T, namespace, account string, more ...string) string {
+func (c *cluster) token(t *testing.T, namespace, account string) string {
 	t.Helper()
-	return strings.TrimSpace(c.must(t, "", append([]string{"create", "token", account, "--namespace=" + namespace}, more...)...))
+	return c.tokenFor(t, namespace, account, authenticationv1.TokenRequestSpec{})
+}
+
+// tokenFor makes a token for an audience, or one that is bound to an object.
+func (c *cluster) tokenFor(t *testing.T, namespace, account string, asked authenticationv1.TokenRequestSpec) string {
+	t.Helper()
+	code, body := ask(t, "of-root", "POST", c.url+"/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token", "application/json",
+		string(inJSON(&authenticationv1.TokenRequest{Spec: asked})))
+	var answer authenticationv1.TokenRequest
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || code != http.StatusCreated {
+		t.Fatalf("a token of %s/%s is answered %d %s", namespace, account, code, body)
+	}
+	return answer.Status.Token
 }
 
 // The role is bound to the account in the namespace in which the account is, without a namespace of the user's own too:

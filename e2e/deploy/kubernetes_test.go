@@ -18,6 +18,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/admission-gateway/gateway/e2e/apiserver"
@@ -366,19 +371,33 @@ func TestKubernetesTakesTheObjects(t *testing.T) {
 // checkSelectors proves that each object that selects Pods selects the Pods of the Deployment, as the server has stored it.
 func checkSelectors(t *testing.T, c *cluster, namespace string) {
 	t.Helper()
-	for _, one := range []struct{ kind, path string }{
-		{"deployment", "{.spec.selector.matchLabels}"}, {"service", "{.spec.selector}"}, {"poddisruptionbudget", "{.spec.selector.matchLabels}"},
-		{"networkpolicy", "{.spec.podSelector.matchLabels}"},
+	var deployment appsv1.Deployment
+	var service corev1.Service
+	var budget policyv1.PodDisruptionBudget
+	var network networkingv1.NetworkPolicy
+	var scaler autoscalingv2.HorizontalPodAutoscaler
+	for path, o := range map[string]any{
+		"/apis/apps/v1/namespaces/NS/deployments": &deployment, "/api/v1/namespaces/NS/services": &service,
+		"/apis/policy/v1/namespaces/NS/poddisruptionbudgets": &budget, "/apis/networking.k8s.io/v1/namespaces/NS/networkpolicies": &network,
+		"/apis/autoscaling/v2/namespaces/NS/horizontalpodautoscalers": &scaler,
 	} {
-		got := c.must(t, "", "get", "--namespace="+namespace, one.kind, "gateway", "-o", "jsonpath="+one.path)
-		labels := c.must(t, "", "get", "--namespace="+namespace, "deployment", "gateway", "-o", "jsonpath={.spec.template.metadata.labels}")
-		for _, label := range strings.Split(strings.Trim(got, "{}"), ",") {
-			if label == "" || !strings.Contains(labels, label) {
-				t.Errorf("the selector of the %s is %s, the Pods have the labels %s", one.kind, got, labels)
+		get(t, c, strings.Replace(path, "NS", namespace, 1)+"/gateway", o)
+	}
+	labels := deployment.Spec.Template.Labels
+	for kind, selector := range map[string]map[string]string{
+		"deployment": deployment.Spec.Selector.MatchLabels, "service": service.Spec.Selector,
+		"poddisruptionbudget": budget.Spec.Selector.MatchLabels, "networkpolicy": network.Spec.PodSelector.MatchLabels,
+	} {
+		for name, value := range selector {
+			if labels[name] != value {
+				t.Errorf("the selector of the %s is %v, the Pods have the labels %v", kind, selector, labels)
 			}
 		}
+		if len(selector) == 0 {
+			t.Errorf("the %s selects all Pods", kind)
+		}
 	}
-	if got, want := c.must(t, "", "get", "--namespace="+namespace, "horizontalpodautoscaler", "gateway", "-o", "jsonpath={.spec.scaleTargetRef.kind}/{.spec.scaleTargetRef.name}"), "Deployment/gateway"; got != want {
-		t.Errorf("the autoscaler is of %s, want %s", got, want)
+	if of := scaler.Spec.ScaleTargetRef; of.Kind != "Deployment" || of.Name != "gateway" {
+		t.Errorf("the autoscaler is of %v, want Deployment/gateway", of)
 	}
 }

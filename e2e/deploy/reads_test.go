@@ -157,12 +157,18 @@ func TestControllersUnderAPolicy(t *testing.T) {
 	for _, name := range controllers {
 		c.must(t, "", "create", "serviceaccount", name, "--namespace=kube-system")
 	}
+	const pods, maps = "/api/v1/namespaces/team-a/pods", "/api/v1/namespaces/team-a/configmaps"
+	create := func(path, object string) {
+		t.Helper()
+		if code, body := ask(t, "of-root", "POST", c.url+path, "application/json", object); code != http.StatusCreated {
+			t.Fatalf("%s is answered %d %s", object, code, body)
+		}
+	}
 	pod := func(name string, labels string) {
 		t.Helper()
-		c.must(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"team-a","labels":%s},`+
-			`"spec":{"automountServiceAccountToken":false,"containers":[{"name":"a","image":"a"}]}}`, name, labels), "create", "-f", "-")
+		create(pods, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"labels":%s},`+
+			`"spec":{"automountServiceAccountToken":false,"containers":[{"name":"a","image":"a"}]}}`, name, labels))
 	}
-	const pods, maps = "/api/v1/namespaces/team-a/pods", "/api/v1/namespaces/team-a/configmaps"
 	for _, way := range []struct{ name, upstream, identity string }{
 		{"Pass", "", ""},
 		{"Impersonate", ", credentials: Impersonate", "identity: {authenticators: [{tokenReview: {upstream: cluster}}]}\n"},
@@ -192,7 +198,7 @@ func TestControllersUnderAPolicy(t *testing.T) {
 			}
 			pod("kept", `{"keep":"yes"}`)
 			write := func(name, labels string) {
-				c.must(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"team-a","labels":%s}}`, name, labels), "create", "-f", "-")
+				create(maps, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"labels":%s}}`, name, labels))
 			}
 			write("settings", `{}`)
 			write("fixed", `{"keep":"yes"}`)
