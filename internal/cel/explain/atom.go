@@ -94,7 +94,7 @@ func (d *deriver) call(e celast.Expr, want bool) (atom, bool) {
 	if what, ok := kindTests[name]; ok && !call.IsMemberFunction() && len(call.Args()) == 1 {
 		return ofKind(d.operand(call.Args()[0]), what, want), true
 	}
-	return truth(d.other(e), want)
+	return truth(d.operand(e), want)
 }
 
 func ofKind(subject operand, what string, want bool) atom {

@@ -68,7 +68,9 @@ func TestExplain(t *testing.T) {
 		object = `{"metadata": {"name": "x", "labels": {"a": "b"}}, "spec": {"replicas": 12, "min": 3, "max": 2, "type": "Header", "s": "hello", "on": true,
 			"containers": [{"name": "a", "image": "nginx", "ports": [{"p": 80}, {"p": 99}]}, {"name": "b", "image": "registry/x", "ports": []},
 				{"name": "a", "image": "busybox"}],
-			"names": ["x", "y"], "m": {"k1": "v1", "k2": "v2"}}}`
+			"names": ["x", "y"], "m": {"k1": "v1", "k2": "v2"},
+			"job": {"template": {"metadata": {"labels": {"a": "c"}}, "spec": {"host": true, "os": "linux", "level": 7, "names": ["x"], "containers": [{"name": "c", "image": "nginx"}],
+				"initContainers": [{"name": "d", "image": "registry/d"}, {"name": "e", "image": "busybox"}]}}}}}`
 		old    = `{"metadata": {"name": "x"}, "spec": {"replicas": 13, "type": "Cookie", "s": "old", "names": ["x", "z"]}}`
 		params = `{"max": 10, "allowed": ["SECRET1"], "denied": ["hello", "SECRET2", "nginx"]}`
 	)
@@ -79,6 +81,11 @@ func TestExplain(t *testing.T) {
 		{"all", "object.spec.containers + object.spec.?initContainers.orValue([])"},
 		{"replicas", "object.spec.replicas"},
 		{"ok", "has(object.spec.owner) && has(object.spec.min)"},
+		{"pod", "object.spec.type == 'Pod' ? dyn(object) : object.spec.type == 'Cookie' ? dyn(object).template : object.spec.job.template"},
+		{"podSpec", "variables.pod.spec"},
+		{"podCS", "variables.podSpec.containers + variables.pod.spec.?initContainers.orValue([])"},
+		{"level", "object.spec.type == 'Pod' ? object.spec.level : object.spec.job.template.spec.level"},
+		{"elsewhere", "object.spec.type == 'Pod' ? object.spec : params"},
 	}
 	for _, c := range []struct{ expression, want string }{
 		{`object.spec.replicas <= 10`,
@@ -212,6 +219,32 @@ func TestExplain(t *testing.T) {
 			`spec.replicas: Invalid value: 12: must be less than 5`},
 		{`variables.ok && object.spec.min > 0`,
 			`spec.owner: Required value`},
+		{`!variables.pod.spec.?host.orValue(false)`,
+			`spec.job.template.spec.host: Invalid value: true: must be false`},
+		{`variables.podSpec.?priority.orValue(0) > 0`,
+			`spec.job.template.spec.priority: Required value: must be greater than 0`},
+		{`'team' in variables.pod.metadata.labels && variables.pod.metadata.labels.all(k, variables.pod.metadata.labels[k] == 'b')`,
+			`spec.job.template.metadata.labels[team]: Required value` + "\n" +
+				"spec.job.template.metadata.labels: Invalid value: must contain only keys in which the value is 'b'" + "\n" +
+				`- spec.job.template.metadata.labels[a]: Invalid value: "c": must be 'b'`},
+		{`variables.podCS.all(c, c.image.startsWith('registry/'))`,
+			"spec.job.template.spec: Invalid value: must contain only items in which `image` starts with 'registry/'" + "\n" +
+				`- spec.job.template.spec.containers[0].image: Invalid value: "nginx": must start with 'registry/'` + "\n" +
+				`- spec.job.template.spec.initContainers[1].image: Invalid value: "busybox": must start with 'registry/'`},
+		{`variables.podSpec.containers.all(c, variables.pod.spec.os != 'linux' || c.image == 'a')`,
+			"spec.job.template.spec.containers: Invalid value: must contain only items in which `image` is 'a' when `variables.pod.spec.os` is 'linux'" + "\n" +
+				"- spec.job.template.spec.containers[0].image: Invalid value: \"nginx\": must be 'a' when `spec.job.template.spec.os` is 'linux'"},
+		{`variables.pod.spec.names.all(n, n != 'x')`,
+			`spec.job.template.spec.names: Invalid value: must contain only items that are not 'x'` + "\n" +
+				`- spec.job.template.spec.names[0]: Invalid value: "x": must not be 'x'`},
+		{`variables.pod.spec.host == object.spec.on && has(variables.pod.spec.a) == has(object.spec.a) && has(variables.pod.spec.a) != has(variables.pod.spec.os) && has(variables.podSpec.host) == has(object.spec.a)`,
+			": failed: has(variables.podSpec.host) == has(object.spec.a)"},
+		{`variables.level < 5`,
+			"spec: Invalid value: `variables.level` must be less than 5"},
+		{`variables.elsewhere.max > 12`,
+			"spec: Invalid value: `variables.elsewhere.max` must be greater than 12"},
+		{`oldObject.spec.names.all(n, n in variables.podSpec.names)`,
+			"spec.job.template.spec.names: failed: oldObject.spec.names.all(n, n in variables.podSpec.names)"},
 		{`object.spec.min + object.spec.max < 4`,
 			"spec: Invalid value: `spec.min + spec.max` must be less than 4"},
 		{`object.spec.s.lowerAscii() == 'x'`,
@@ -370,13 +403,18 @@ func TestExplainShowsNothingElse(t *testing.T) {
 		`params.list.all(p, object.spec.list.all(o, o.name + 'x' == p.name))`,
 		`params.map.all(k, params.map[k] == object.spec.text)`,
 		`variables.secret == object.spec.text && object.spec.text == variables.secret`,
+		`variables.mixed.name == 'x'`,
+		`variables.mixed.?none.orValue(variables.mixed.name) == 'x'`,
+		`(object.spec.list + [variables.mixed]).all(i, i.name.startsWith('o'))`,
 		`object.spec.text.startsWith(params.list[0].name)`,
 		`oldObject.spec.list.all(i, i.name == 'x')`,
 		`object.spec.text == oldObject.spec.text`,
 	} {
 		compiler := NewCompiler(cel.NewAdmissionCompiler(true))
-		if err := compiler.Variable("secret", `params.list[0].name`); err != nil {
-			t.Fatal(err)
+		for name, variable := range map[string]string{"secret": `params.list[0].name`, "mixed": `has(object.spec.none) ? object.spec.none : params.list[0]`} {
+			if err := compiler.Variable(name, variable); err != nil {
+				t.Fatal(err)
+			}
 		}
 		p, x, err := compiler.Condition(expression)
 		if err != nil {

@@ -22,6 +22,11 @@ func (x *explainer) at(p place) (n document.Node, path string, ok bool) {
 	switch {
 	case p.base == baseObject:
 		n = x.objectSlot().Node
+	case p.base == baseChosen:
+		if n = x.chosen(p); !n.Valid() {
+			return n, "", false
+		}
+		b = []byte(x.pathOf(n))
 	case !p.ofObject() || p.level >= len(x.items):
 		return n, "", false
 	default:
@@ -41,6 +46,18 @@ func (x *explainer) at(p place) (n document.Node, path string, ok bool) {
 		}
 	}
 	return n, string(appendSteps(b, p.steps)), true
+}
+
+// chosen is what of the object the variable of a place stands for; an invalid node if it is no object or list of it.
+func (x *explainer) chosen(p place) document.Node {
+	v, err := p.chosen.program.EvalValue(x.frame, x.vars)
+	if err != nil {
+		return document.Node{}
+	}
+	if n := nodeOf(v); x.inObject(n) {
+		return n
+	}
+	return document.Node{}
 }
 
 // failure is the failure of a clause that is no composition.
@@ -171,7 +188,7 @@ func (x *explainer) condition(a *atom, err *field.Error) {
 		if x.implied(s, a.subject) || s.past && a.past {
 			continue // it goes without saying
 		}
-		text := s.String()
+		text := x.stated(s).String()
 		if text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
@@ -189,11 +206,21 @@ func (x *explainer) condition(a *atom, err *field.Error) {
 	err.Detail = demand + " when " + enumerate(texts, "and")
 }
 
+// stated is a statement that names the place that its subject stands at in this object.
+func (x *explainer) stated(s statement) statement {
+	if s.text == "" && s.subject.place.base == baseChosen {
+		if _, path, ok := x.at(s.subject.place); ok && path != "" {
+			s.subject.text = "`" + path + "`"
+		}
+	}
+	return s
+}
+
 // implied reports whether a statement goes without saying in a demand on the subject, or on a list
 // around it.
 func (x *explainer) implied(s statement, subject operand) bool {
 	for !s.implied(subject) {
-		if p := subject.place; subject.kind != operandPlace || p.base == baseObject || !p.ofObject() || p.level >= len(x.over) {
+		if p := subject.place; subject.kind != operandPlace || p.level == 0 || p.level >= len(x.over) {
 			return false
 		}
 		subject.place = x.over[subject.place.level]

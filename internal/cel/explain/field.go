@@ -15,40 +15,41 @@ import (
 func fieldOf(ast *celast.AST, variables *knowledge) []step {
 	c := fieldCollector{reader: reader{ast: ast, variables: variables}}
 	c.collect(ast.Expr())
-	steps, _ := c.common()
-	return steps
+	p, _ := c.common()
+	if p.chosen != nil {
+		return p.chosen.field
+	}
+	return p.steps
 }
 
 // fieldCollector collects the places of an expression that begin at one variable.
 type fieldCollector struct {
 	reader
-	level  int   // of the loop whose item counts; 0 is the object itself
-	base   basis // as found
-	name   string
+	level  int // of the loop whose item counts; 0 is the object itself
 	bodies int // of loops around the expression
 
-	read, tested, inBodies [][]step
+	read, tested, inBodies []place
 }
 
-func (c *fieldCollector) common() (steps []step, ok bool) {
-	for _, paths := range [][][]step{c.read, c.tested, c.inBodies} {
-		if len(paths) > 0 {
-			return commonPrefix(paths), true
+func (c *fieldCollector) common() (p place, ok bool) {
+	for _, places := range [][]place{c.read, c.tested, c.inBodies} {
+		if len(places) > 0 {
+			return shared(places), true
 		}
 	}
-	return nil, false
+	return place{}, false
 }
 
 func (c *fieldCollector) collect(e celast.Expr) {
-	if path, ok := c.path(e); ok {
+	if p, ok := c.found(e); ok {
 		switch {
-		case len(path) == 0 && c.level == 0:
+		case len(p.steps) == 0 && c.level == 0 && p.chosen == nil:
 		case c.bodies > 0:
-			c.inBodies = append(c.inBodies, path)
+			c.inBodies = append(c.inBodies, p)
 		case e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly():
-			c.tested = append(c.tested, path)
+			c.tested = append(c.tested, p)
 		default:
-			c.read = append(c.read, path)
+			c.read = append(c.read, p)
 		}
 		return
 	}
@@ -83,20 +84,24 @@ func (c *fieldCollector) collect(e celast.Expr) {
 	}
 }
 
-// path is the path that the expression reads, if it is one, or the path that a variable of the policy reads.
-func (c *fieldCollector) path(e celast.Expr) ([]step, bool) {
+// found is the place that the expression reads, if it is one, or the place that all belongs to that a variable of the
+// policy reads.
+func (c *fieldCollector) found(e celast.Expr) (place, bool) {
 	if i, ok := c.composited(e); ok && c.level == 0 {
-		return c.variables.all[i].field, true
+		x := c.variables.all[i]
+		if about := x.operand.around().about; about.chosen != nil {
+			return about, true
+		}
+		return place{base: baseObject, steps: x.field}, true
 	}
 	p, ok := c.place(e)
 	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
 		p, ok = c.reader.tested(e)
 	}
 	if !ok || p.level != c.level || !p.ofObject() || p.base == baseKey {
-		return nil, false
+		return place{}, false
 	}
-	c.base, c.name = p.base, p.name
-	return p.steps, true
+	return p, true
 }
 
 // about returns the common beginning of the places in the expression: of the places in the
@@ -105,8 +110,8 @@ func (r *reader) about(e celast.Expr) (p place, ok bool) {
 	for level := r.level; level >= 0; level-- {
 		c := fieldCollector{reader: reader{ast: r.ast, variables: r.variables, scope: slices.Clip(r.scope)}, level: level}
 		c.collect(e)
-		if steps, ok := c.common(); ok {
-			return place{base: c.base, level: level, name: c.name, steps: steps}, true
+		if p, ok := c.common(); ok {
+			return p, true
 		}
 	}
 	return place{}, false

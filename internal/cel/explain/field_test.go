@@ -35,10 +35,17 @@ func TestField(t *testing.T) {
 		`variables.names.all(n, n.startsWith(object.metadata.name))`:                  "spec.containers",
 		`variables.limit == 5 || object.spec.replicas < 2`:                            "spec",
 		`object == oldObject`:                                                         "",
+		`variables.pod.host || variables.pod.pid`:                                     "spec",
+		`variables.host.all(h, h == object.spec.name)`:                                "spec",
 	} {
 		c := NewCompiler(cel.NewAdmissionCompiler(true))
-		for name, variable := range map[string]string{"names": `object.spec.containers.map(c, c.name)`, "limit": `object.spec.limit`} {
-			if err := c.Variable(name, variable); err != nil {
+		for _, v := range [][2]string{
+			{"names", `object.spec.containers.map(c, c.name)`},
+			{"limit", `object.spec.limit`},
+			{"pod", `object.spec.kind == 'Pod' ? object.spec : object.spec.template.spec`},
+			{"host", `[variables.pod.host]`},
+		} {
+			if err := c.Variable(v[0], v[1]); err != nil {
 				t.Fatal(err)
 			}
 		}

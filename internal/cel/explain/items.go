@@ -79,7 +79,8 @@ func (x *explainer) visitList(c *clause, over, seen traits.Lister) {
 	path, static := "", false
 	if c.items.kind == operandPlace {
 		_, path, static = x.at(c.items.place)
-	} else {
+	}
+	if !static {
 		path = x.nearest(c.items)
 	}
 	size, _ := over.Size().(types.Int)

@@ -123,6 +123,7 @@ const (
 	baseItem                // the only variable of a loop: an item of a list, the name of a member of a map
 	baseKey                 // the first of two variables of a loop: the index of an item, the name of a member
 	baseMember              // the second of two: the item, the value of a member
+	baseChosen              // a variable of the policy that stands for one of several places of the object
 	baseOther               // any other variable; its values are not for the client (ERR-7)
 )
 
@@ -144,10 +145,11 @@ type statement struct {
 
 // A place is the location of an operand: a variable, and the path from it.
 type place struct {
-	base  basis
-	level int // of the loop whose item it is
-	name  string
-	steps []step
+	base   basis
+	level  int // of the loop whose item it is
+	name   string
+	steps  []step
+	chosen *Explanation // of the variable, of baseChosen
 }
 
 // step is a member, a key of a map or an item of a list.
@@ -206,21 +208,40 @@ func commonAbout(clauses []*clause) operand {
 // commonPlace returns what the places have in common: the places in the innermost loop's item, if
 // there are any.
 func commonPlace(places []place) operand {
-	var first place
-	var paths [][]step
+	var inmost []place
 	for _, p := range places {
-		if len(paths) > 0 && p.level > first.level {
-			paths = nil
+		if len(inmost) > 0 && p.level > inmost[0].level {
+			inmost = inmost[:0]
 		}
-		if len(paths) == 0 {
-			first = p
+		if len(inmost) == 0 || p.level == inmost[0].level {
+			inmost = append(inmost, p)
 		}
-		if p.level == first.level {
-			paths = append(paths, p.steps)
+	}
+	if len(inmost) == 0 {
+		return operand{}
+	}
+	return operand{about: shared(inmost), located: true}
+}
+
+// shared is the beginning that places of one level have in common.
+func shared(places []place) place {
+	first := places[0]
+	paths := make([][]step, len(places))
+	apart := false
+	for i, p := range places {
+		paths[i] = p.steps
+		apart = apart || p.chosen != first.chosen
+	}
+	if apart { // which place of the object the variables stand for is known only of a request
+		first = place{base: baseObject}
+		for i, p := range places {
+			if p.chosen != nil {
+				paths[i] = p.chosen.field
+			}
 		}
 	}
 	first.steps = commonPrefix(paths)
-	return operand{about: first, located: len(paths) > 0}
+	return first
 }
 
 // exempts reports whether an alternative says when others need not hold.

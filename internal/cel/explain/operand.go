@@ -15,7 +15,7 @@ func (r *reader) operand(e celast.Expr) operand {
 		if p.operand.kind != operandOther {
 			return p.operand
 		}
-		return operand{about: place{base: baseObject, steps: p.field}, located: p.field != nil, text: r.text(e)}
+		return operand{about: p.operand.about, located: p.operand.located, text: r.text(e)}
 	}
 	if p, ok := r.place(e); ok {
 		return operand{kind: operandPlace, place: p, text: p.text()}

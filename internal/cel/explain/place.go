@@ -65,6 +65,20 @@ func (r *reader) place(e celast.Expr) (place, bool) {
 	return place{}, false
 }
 
+// chooses reports whether the value of the expression stands at one of several places of the object, by a condition:
+// a ? object.spec : object.spec.template.spec.
+func (r *reader) chooses(e celast.Expr) bool {
+	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.Conditional {
+		return false
+	}
+	for _, one := range e.AsCall().Args()[1:] {
+		if p, ok := r.place(one); !r.chooses(one) && (!ok || !p.ofObject()) {
+			return false
+		}
+	}
+	return true
+}
+
 func (r *reader) variable(name string) (place, bool) {
 	if l := r.find(name); l != nil {
 		return l.place, l.known
@@ -94,6 +108,8 @@ func (r *reader) indexed(call celast.CallExpr) (place, bool) {
 			return place{}, false
 		}
 		return r.place(call.Target())
+	case "dyn":
+		return r.place(call.Args()[0])
 	default:
 		return place{}, false
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
 // A Compiler compiles the expressions of a policy, and explains its conditions by the expressions
@@ -24,7 +25,7 @@ func (c *Compiler) Variable(name, expression string) error {
 		return err
 	}
 	x := c.known.add(name, &Explanation{program: checked.Program, field: fieldOf(checked.AST, &c.known)})
-	x.derive(checked, &c.known)
+	x.derive(name, checked, &c.known)
 	return nil
 }
 
@@ -56,10 +57,14 @@ func (k *knowledge) add(name string, x *Explanation) *Explanation {
 }
 
 // derive finds the expression of a variable.
-func (x *Explanation) derive(c *cel.Checked, known *knowledge) {
+func (x *Explanation) derive(name string, c *cel.Checked, known *knowledge) {
 	d := deriver{reader: reader{ast: c.AST, variables: known}, checked: c}
 	root := c.AST.Expr()
 	x.operand = d.operand(root)
+	if x.operand.kind == operandOther && d.chooses(root) {
+		p := place{base: baseChosen, name: plan.NameVariables + "." + name, chosen: x}
+		x.operand = operand{kind: operandPlace, place: p, text: p.text()}
+	}
 	if isBool(c.AST, root) {
 		x.whenTrue, x.whenFalse = d.clause(root, true), d.clause(root, false)
 	}

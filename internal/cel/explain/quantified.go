@@ -47,7 +47,7 @@ func (d *deriver) kept(l loop, over operand) (a atom, ok bool) {
 	}
 	args := l.body.AsCall().Args()
 	p, isPlace := d.place(d.unconverted(args[1]))
-	if args[0].Kind() != celast.IdentKind || args[0].AsIdent() != l.name || !isPlace || !p.ofObject() || !sameSteps(p.steps, over.place.steps) {
+	if args[0].Kind() != celast.IdentKind || args[0].AsIdent() != l.name || !isPlace || p.base != baseObject || !sameSteps(p.steps, over.place.steps) {
 		return atom{}, false
 	}
 	subject := operand{kind: operandPlace, place: p, text: p.text()}

@@ -45,9 +45,9 @@ func (p place) text() string {
 		return "the key"
 	case p.base == baseMember && path == "":
 		return "the value"
-	case p.ofObject() && path == "":
+	case p.ofObject() && p.base != baseChosen && path == "":
 		return ""
-	case p.ofObject():
+	case p.ofObject() && p.base != baseChosen:
 	case path == "":
 		path = p.name
 	case path[0] == '[':
