@@ -1,0 +1,70 @@
+package library_test
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/admissiontest"
+	"github.com/admission-gateway/gateway/internal/policytest"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies/library"
+	"github.com/admission-gateway/gateway/policies/policiestest"
+)
+
+// TestStart: what a team begins with in front of an API server refuses a pod that has its host in its hands, in each kind that
+// has one, or warns of it; and its tests pass.
+func TestStart(t *testing.T) {
+	const pod = `{"metadata":{"name":"p"},"spec":{"hostPID":true,"hostNetwork":true,"volumes":[{"name":"a","hostPath":{"path":"/"}}],
+		"containers":[{"name":"a","image":"a","securityContext":{"privileged":true}}]}}`
+	fields := []string{"spec.hostPID", "spec.hostNetwork", "spec.volumes[0].hostPath", "spec.containers[0].securityContext.privileged", "spec.containers[0].image"}
+	lookup := &admissiontest.Lookup{}
+	lookup.Add("{apiVersion: v1, kind: ConfigMap, metadata: {name: registries, namespace: platform}, data: {ours: registry.example.com/}}")
+	for _, warns := range []bool{false, true} {
+		files, err := library.Start{IsKubernetes: true, Warns: warns}.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := map[string]string{}
+		for name, data := range files {
+			texts[name] = string(data)
+		}
+		root := filepath.Join(testutil.WriteFiles(t, texts), "policies")
+		set := policiestest.LoadFiles(t, root)
+		for i := range holders {
+			h := &holders[i]
+			object := h.of([]byte(pod))
+			wrong := strings.Join(judge(t, set, lookup, h.info(resource.VerbCreate, ""), admission.Create, object), "\n")
+			for _, kind := range []string{`""`, `"Pod"`} { // which the client says
+				disguised := strings.Replace(string(object), strconv.Quote(h.kind), kind, 1)
+				if again := strings.Join(judge(t, set, lookup, h.info(resource.VerbCreate, ""), admission.Create, []byte(disguised)), "\n"); again != wrong {
+					t.Errorf("a %s that says to be a %s: wrong is\n%s\nand of itself\n%s", h.kind, kind, again, wrong)
+				}
+			}
+			if warns {
+				if wrong != "" {
+					t.Errorf("a set that warns refuses a %s:\n%s", h.kind, wrong)
+				}
+				continue
+			}
+			for _, field := range fields {
+				if !strings.Contains("\n"+wrong, "\n"+h.path+field+": ") {
+					t.Errorf("a %s: nothing is said of %s%s:\n%s", h.kind, h.path, field, wrong)
+				}
+			}
+		}
+		s, err := policytest.Run(context.Background(), policytest.Options{Paths: []string{root}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range s.Results {
+			if r.Outcome != policytest.Passed {
+				t.Errorf("%s:%d: %s: %s", r.File, r.Line, r.ID, strings.Join(r.Problems, "; "))
+			}
+		}
+	}
+}
