@@ -37,7 +37,9 @@ the conventions they stand.
 With --against OLD the files are compared with an old version of them: what clients and stored objects of the old
 version do not survive is an error.
 
-Advice that there may be good reasons not to follow is counted for each file; -v lists it. --fix mends what takes no
+An OpenAPI document and an APIResource have conventions of their own: their names must be written in one way throughout, what
+is a choice of Kubernetes is advice, and each rule has one finding for the file, which counts the places. Advice that there
+may be good reasons not to follow is counted for each file. -v lists all of it. --fix mends what takes no
 decision: the wording of messages, and lists without a type. Exceptions are in a file, each with its reason:
 
   exceptions:
@@ -85,6 +87,9 @@ func (f *lintFlags) lint(cmd *cobra.Command, paths []string) error {
 		found = f.find(read)
 	}
 	found = lint.Except(found, exceptions, f.exceptions)
+	if !f.output.verbose {
+		found = lint.Gathered(found)
+	}
 	return f.output.write(cmd.OutOrStdout(), lint.Refine(found, read.Files))
 }
 

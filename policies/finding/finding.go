@@ -132,10 +132,10 @@ var quoted = regexp.MustCompile("'[^']*'|`[^`]*`")
 // Summarized returns the findings with notes and those about wording counted, one for each file: there may be thousands of
 // them in the files of others, who will not change them, and what matters comes before. Of warnings and
 // gaps that say the same about a file, or the same of other names, it returns a few, and the last of them says how many more there are.
-func Summarized(found []Finding) []Finding { return SummarizedBy(found, summaryOf) }
+func Summarized(found []Finding) []Finding { return SummarizedBy(found, "gateway check", summaryOf) }
 
-// SummarizedBy is Summarized in the words of say, of n findings of a severity.
-func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding {
+// SummarizedBy is Summarized for another command, in the words of say, of n findings of a severity.
+func SummarizedBy(found []Finding, command string, say func(s Severity, n int) string) []Finding {
 	counted := map[Severity]map[string]*count{Note: {}, Wording: {}}
 	type warning struct{ file, message string }
 	type group struct{ seen, last, more int } // last is the index of the last one that is shown
@@ -172,17 +172,17 @@ func SummarizedBy(found []Finding, say func(s Severity, n int) string) []Finding
 	for _, g := range same {
 		switch {
 		case g.more == 1:
-			short[g.last].Message += "; the same is true of 1 more place, which 'gateway check -v' lists"
+			short[g.last].Message += fmt.Sprintf("; the same is true of 1 more place, which '%s -v' lists", command)
 		case g.more > 1:
-			short[g.last].Message += fmt.Sprintf("; the same is true of %d more places, which 'gateway check -v' lists", g.more)
+			short[g.last].Message += fmt.Sprintf("; the same is true of %d more places, which '%s -v' lists", g.more, command)
 		}
 	}
 	for _, g := range alike {
 		switch {
 		case g.more == 1:
-			short[g.last].Message += "; 1 more place differs in its names alone, and 'gateway check -v' lists it"
+			short[g.last].Message += fmt.Sprintf("; 1 more place differs in its names alone, and '%s -v' lists it", command)
 		case g.more > 1:
-			short[g.last].Message += fmt.Sprintf("; %d more places differ in their names alone, and 'gateway check -v' lists them", g.more)
+			short[g.last].Message += fmt.Sprintf("; %d more places differ in their names alone, and '%s -v' lists them", g.more, command)
 		}
 	}
 	for _, s := range [...]Severity{Note, Wording} {

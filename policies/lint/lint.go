@@ -6,6 +6,7 @@ package lint
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -15,7 +16,7 @@ import (
 func Of(files []source.File) []finding.Finding {
 	l := &linter{}
 	for _, d := range definitionsIn(files) {
-		l.definition = d
+		l.begin(d)
 		l.names()
 		for _, s := range d.schemas {
 			l.schema(s)
@@ -35,9 +36,46 @@ func Checks() []finding.Check {
 	return all
 }
 
+// Gathered returns one finding of each rule for a file that describes an ordinary API, in place of one for each field: such an
+// API has conventions of its own, and what it does otherwise it does throughout.
+func Gathered(found []finding.Finding) []finding.Finding {
+	type group struct{ file, rule string }
+	first, more := map[group]int{}, map[group]int{}
+	gathered := make([]finding.Finding, 0, len(found))
+	for _, f := range found {
+		key := group{f.File, f.Rule}
+		if isGathered := f.Rule != "" && isOrdinary(f.Field); isGathered {
+			if _, found := first[key]; found {
+				more[key]++
+				continue
+			}
+			first[key] = len(gathered)
+		}
+		gathered = append(gathered, f)
+	}
+	for key, n := range more {
+		places := "place, which 'gateway lint -v' shows"
+		if n > 1 {
+			places = "places, which 'gateway lint -v' lists"
+		}
+		gathered[first[key]].Message += fmt.Sprintf("; and %d more %s", n, places)
+	}
+	return gathered
+}
+
+// isOrdinary reports whether a field stands in an OpenAPI document or in an APIResource.
+func isOrdinary(field string) bool {
+	for _, schemas := range []string{"components", "definitions", "spec.schema"} {
+		if strings.HasPrefix(field, schemas) {
+			return true
+		}
+	}
+	return false
+}
+
 // Summarized returns the findings with advice counted, one finding for each file.
 func Summarized(found []finding.Finding) []finding.Finding {
-	return finding.SummarizedBy(found, func(_ finding.Severity, n int) string {
+	return finding.SummarizedBy(found, "gateway lint", func(_ finding.Severity, n int) string {
 		if n == 1 {
 			return "1 piece of advice; 'gateway lint -v' shows it"
 		}

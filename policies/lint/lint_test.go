@@ -1,7 +1,12 @@
 package lint
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,6 +84,19 @@ func TestRules(t *testing.T) {
 		"baseUrl: {type: string}":                                                   "LINT-2/acronym",
 		"podIp: {type: string}":                                                     "LINT-2/acronym",
 		"createBucket: {type: string}":                                              "LINT-2/imperative",
+		"updateStrategy: {type: string}":                                            "",
+		"deletePolicy: {type: string}":                                              "",
+		"addOns: {type: string}":                                                    "",
+		"generateName: {type: string}":                                              "",
+		"externalAuth: {type: string}":                                              "LINT-2/abbreviation",
+		"oauthMetadata: {type: string}":                                             "",
+		"basicAuth: {type: string}":                                                 "",
+		"emptyDir: {type: string}":                                                  "",
+		"scheme: {type: string, enum: [http, https]}":                               "",
+		"version: {type: string, enum: [v4.11, '2.8', vCurrent, V1.0]}":             "",
+		"platform: {type: string, enum: [oVirt, vSphere, None]}":                    "",
+		"challenge: {type: string, enum: [DNS-01, machine.example.com]}":            "",
+		"resource: {type: string, enum: [machinesets]}":                             "",
 		"isPaused: {type: boolean}":                                                 "LINT-2/is LINT-4/boolean",
 		"startTimestamp: {type: string}":                                            "LINT-2/stamp",
 		"imgName: {type: string}":                                                   "LINT-2/abbreviation",
@@ -91,11 +109,13 @@ func TestRules(t *testing.T) {
 		"count: {type: integer}":                                                    "LINT-4/bounds",
 		"mode: {type: string, enum: [fast, Safe]}":                                  "LINT-5/enum",
 		"ports: {type: array, items: {type: string}}":                               "LINT-6/list-type",
-		"ports: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}":              "LINT-6/map",
-		"secret: {type: object, properties: {kind: {type: string}, group: {type: string}, name: {type: string}}}":   "LINT-7/name",
-		"secretRef: {type: object, properties: {name: {type: string}, namespace: {type: string}}}":                  "LINT-7/namespace",
-		"ownerRef: {type: object, properties: {name: {type: string}, kind: {type: string}}}":                        "LINT-7/group",
-		"size: {type: string, default: x, x-kubernetes-validations: [{rule: 'true', message: size should be set}]}": "LINT-9/message",
+		"ports: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}":                                               "LINT-6/map",
+		"secret: {type: object, properties: {kind: {type: string}, group: {type: string}, name: {type: string}}}":                                    "LINT-7/name",
+		"secretRef: {type: object, properties: {name: {type: string}, namespace: {type: string}}}":                                                   "LINT-7/namespace",
+		"grantedRef: {type: object, properties: {name: {type: string}, namespace: {type: string, description: a ReferenceGrant is required there}}}": "",
+		"parentRef: {type: object, properties: {name: {type: string}, namespace: {type: string}}}":                                                   "",
+		"ownerRef: {type: object, properties: {name: {type: string}, kind: {type: string}}}":                                                         "LINT-7/group",
+		"size: {type: string, default: x, x-kubernetes-validations: [{rule: 'true', message: size should be set}]}":                                  "LINT-9/message",
 	} {
 		if got := rulesIn(Of(crd(member))); got != want {
 			t.Errorf("%s\n\tbreaks %q, want %q", member, got, want)
@@ -120,6 +140,9 @@ func TestDefinitions(t *testing.T) {
 		{"name: widgets.example.com", "name: widgets.example.com, labels: {CamelCase: a}", "LINT-10/key"},
 		{"name: widgets.example.com", "name: widgets.example.com, labels: {kubernetes.io/mine: a}", "LINT-10/key"},
 		{"name: widgets.example.com", "name: widgets.example.com, labels: {example.com/my-key: a}", ""},
+		{"name: widgets.example.com", "name: widgets.example.com, labels: {gateway.networking.k8s.io/policy: Direct}", ""},
+		{"name: widgets.example.com", "name: widgets.example.com, annotations: {example.com/: a}", "LINT-10/key"},
+		{"scope: Namespaced", "scope: Cluster", ""},
 	} {
 		files := crd("size: {type: string, default: x}")
 		text := strings.Replace(string(files[0].Data), c.from, c.to, 1)
@@ -223,7 +246,9 @@ func TestFixMessages(t *testing.T) {
 	}
 }
 
-// TestSuites: the counts of each rule over the definitions of well-known projects change only with the rules.
+// TestSuites: the counts of each rule over the definitions of well-known projects and over well-known documents change only with
+// the rules. Each kind of finding in them was read, and is true. Behind the counts of documents stands how many findings are
+// left where each document has one for each rule.
 func TestSuites(t *testing.T) {
 	dir := os.Getenv("SUITES_DIR")
 	if dir == "" {
@@ -232,20 +257,143 @@ func TestSuites(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "data")); err != nil {
 		t.Skipf("no definitions in %s: set SUITES_DIR to the folder that holds them", dir)
 	}
-	read := source.Read([]string{filepath.Join(dir, "data", "cert-manager"), filepath.Join(dir, "data", "gateway-api")}, &source.Progress{})
-	counts := map[string]int{}
-	for _, f := range Of(read.Files) {
-		counts[f.Rule]++
-	}
 	var b strings.Builder
-	for _, c := range Checks() {
-		if n := counts[c.ID]; n > 0 {
-			fmt.Fprintf(&b, "%s %d\n", c.ID, n)
+	for _, suite := range []string{"cert-manager", "gateway-api", "openshift-api", "openapi"} {
+		files := definitions(t, filepath.Join(dir, "data", suite))
+		fmt.Fprintf(&b, "%s: %d files\n", suite, len(files))
+		found := Of(files)
+		each, gathered := countsOf(found), countsOf(Gathered(found))
+		for _, c := range Checks() {
+			switch n, left := each[c.ID], gathered[c.ID]; {
+			case n == 0:
+			case n == left:
+				fmt.Fprintf(&b, "  %s %d\n", c.ID, n)
+			default:
+				fmt.Fprintf(&b, "  %s %d, %d\n", c.ID, n, left)
+			}
 		}
 	}
 	golden, err := os.ReadFile("testdata/suites.txt")
 	if err != nil || b.String() != string(golden) {
 		t.Errorf("%v: the counts are\n%s", err, &b)
+	}
+}
+
+func countsOf(found []finding.Finding) map[string]int {
+	counts := map[string]int{}
+	for _, f := range found {
+		counts[f.Rule]++
+	}
+	return counts
+}
+
+// definitions reads the CustomResourceDefinitions and documents below a folder, in archives too.
+func definitions(t *testing.T, dir string) (files []source.File) {
+	t.Helper()
+	add := func(name string, r io.Reader) {
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(dir, "openapi") || bytes.Contains(data, []byte("kind: CustomResourceDefinition\n")) {
+			files = append(files, source.File{Name: name, Data: data})
+		}
+	}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		var r io.Reader = f
+		name, isZipped := strings.CutSuffix(path, ".gz")
+		if isZipped {
+			if r, err = gzip.NewReader(f); err != nil {
+				return err
+			}
+		}
+		switch filepath.Ext(name) {
+		case ".yaml", ".json":
+			add(name, r)
+		case ".tar":
+			for archive := tar.NewReader(r); ; {
+				h, err := archive.Next()
+				if err == io.EOF {
+					break
+				} else if err != nil {
+					return err
+				}
+				if filepath.Ext(h.Name) == ".yaml" {
+					add(h.Name, archive)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has %d definitions: %v", dir, len(files), err)
+	}
+	return files
+}
+
+// documentOf returns an OpenAPI document with some schemas, each in a line of its own.
+func documentOf(schemas string) []source.File {
+	return []source.File{{Name: "a.yaml", Data: []byte("openapi: 3.0.3\ninfo: {title: a, version: v1}\npaths: {}\ncomponents:\n  schemas:\n    " +
+		strings.ReplaceAll(strings.TrimSpace(schemas), "\n", "\n    ") + "\n")}}
+}
+
+// TestOrdinary: an ordinary API is asked to keep to its own ways, and not to those of Kubernetes.
+func TestOrdinary(t *testing.T) {
+	for schemas, want := range map[string]string{
+		"A: {properties: {user_id: {type: string}, html_url: {type: string}, state: {type: string}}}":                                                                                                         "",
+		"A: {properties: {user_id: {type: string}, html_url: {type: string}, pageToken: {type: string}}}":                                                                                                     "LINT-2/field-name warning: must be snake_case as most names of the document, not 'pageToken'",
+		"A: {properties: {userId: {type: string}, html_url: {type: string}, pageToken: {type: string}}}":                                                                                                      "LINT-2/field-name warning: must be camelCase as most names of the document, not 'html_url'",
+		"A: {properties: {UserID: {type: string}, Total: {type: string}}}":                                                                                                                                    "",
+		"A: {properties: {userId: {type: string}, htmlUrl: {type: string}}}":                                                                                                                                  "",
+		"A: {properties: {userId: {type: string}, teamID: {type: string}}}":                                                                                                                                   "LINT-2/acronym warning: must have all letters of 'Id' in one case: 'ID'",
+		"A: {properties: {a: {type: string, enum: [open, closed]}, b: {type: string, enum: [OPEN, '7']}, c: {type: string, enum: [tooMany, unique]}, d: {type: string, enum: [USD, Other]}}}":                 "",
+		"A: {properties: {a: {type: string, enum: [open, Closed]}}}":                                                                                                                                          "LINT-5/enum wording: must have values that are all written in one way",
+		"A: {properties: {items: {type: array, items: {type: string}}, total: {type: string}}}":                                                                                                               "",
+		"A: {required: [type, mode], properties: {type: {type: string, enum: [a], default: a}, mode: {type: string, default: b}}}":                                                                            "LINT-8/required-default wording: must not be required, because it has a default",
+		"A: {properties: {score: {type: number}}}":                                                                                                                                                            "LINT-4/float wording: must not be a floating-point number: use an integer of a smaller unit, or a string with a format",
+		"A: {properties: {idle_timeout: {type: string}, timeout: {type: string}}}":                                                                                                                            "LINT-3/duration wording: must be an integer: 'timeout_seconds'",
+		"A: {properties: {owner: {type: object, properties: {name: {type: string}, kind: {type: string}, namespace: {type: string}}}}}":                                                                       "",
+		"A: {properties: {isOpen: {type: string}, byName: {type: object, additionalProperties: {properties: {a: {type: string}}}}}}":                                                                          "",
+		"A: {properties: {+1: {type: string}, EUR: {type: string}, _links: {type: string}, api_key.created: {type: string}, total_count: {type: string}, hate/violent: {type: string}, x-y: {type: string}}}": "",
+		"A: {properties: {air.lineCode: {type: string}, total_count: {type: string}, page_size: {type: string}}}":                                                                                             "LINT-2/field-name warning: must be snake_case as most names of the document, not 'air.lineCode'",
+	} {
+		var got []string
+		for _, f := range Of(documentOf(schemas)) {
+			severity := map[finding.Severity]string{finding.Warning: "warning", finding.Wording: "wording"}[f.Severity]
+			got = append(got, f.Rule+" "+severity+": "+f.Message)
+		}
+		if got := strings.Join(got, "\n"); got != want {
+			t.Errorf("%s\n\tgot  %s\n\twant %s", schemas, got, want)
+		}
+	}
+}
+
+// TestGathered: a document has one finding for each rule, and a CustomResourceDefinition one for each field.
+func TestGathered(t *testing.T) {
+	files := documentOf("A: {properties: {a_b: {type: string}, b_c: {type: string}, aB: {type: string}, n: {type: number}}}\nB: {properties: {c_d: {type: string}, bC: {type: string}}}")
+	files[0].Name = "document.yaml"
+	files = append(files, crd("A: {type: string}\nB: {type: string}")...)
+	var got []string
+	for _, f := range Gathered(Of(files)) {
+		got = append(got, f.String())
+	}
+	const schema = ".properties.spec.properties."
+	want := []string{
+		"a.yaml:22: spec.versions[0].schema.openAPIV3Schema" + schema + "A: warning: must be camelCase, not 'A'",
+		"a.yaml:23: spec.versions[0].schema.openAPIV3Schema" + schema + "B: warning: must be camelCase, not 'B'",
+		"document.yaml:6: components.schemas.A.properties.aB: warning: must be snake_case as most names of the document, not 'aB'; and 1 more place, which 'gateway lint -v' shows",
+		"document.yaml:6: components.schemas.A.properties.n: warning: must not be a floating-point number: use an integer of a smaller unit, or a string with a format",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

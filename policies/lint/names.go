@@ -2,6 +2,7 @@ package lint
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -13,7 +14,6 @@ import (
 var (
 	camelKind = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 	plural    = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
-	camel     = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 	keyName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
@@ -60,6 +60,9 @@ func (l *linter) version(v document.Node) {
 	}
 }
 
+// forAll are keys of Kubernetes' own that the authors of other definitions are asked to set.
+var forAll = map[string]bool{"api-approved.kubernetes.io": true, "gateway.networking.k8s.io/policy": true}
+
 // key checks the key of a label or an annotation (LINT-10).
 func (l *linter) key(n document.Node) {
 	key := n.Key()
@@ -69,11 +72,13 @@ func (l *linter) key(n document.Node) {
 	}
 	group := textOf(in(l.definition.from.Document().Root(), "spec", "group"))
 	isReserved := isPrefixed && (isBelow(prefix, "kubernetes.io") || isBelow(prefix, "k8s.io"))
-	isTheirs := strings.HasSuffix(prefix, "api-approved.kubernetes.io") || prefix == "app.kubernetes.io" || isBelow(group, "k8s.io") || isBelow(group, "kubernetes.io")
+	isTheirs := prefix == "app.kubernetes.io" || isBelow(group, "k8s.io") || isBelow(group, "kubernetes.io") || isBelow(group, "x-k8s.io")
 	switch {
+	case name == "":
+		l.found(keys, n.Path(), "must have a name behind the prefix '%s'", prefix)
 	case !keyName.MatchString(name):
 		l.found(keys, n.Path(), "must be lower case with words separated by dashes, not '%s'", name)
-	case isReserved && !isTheirs && key != "api-approved.kubernetes.io":
+	case isReserved && !isTheirs && !forAll[key]:
 		l.found(keys, n.Path(), "must not have the prefix '%s', which is reserved for Kubernetes", prefix)
 	}
 }
@@ -113,6 +118,27 @@ var verbs = map[string]bool{
 	"remove": true, "send": true, "set": true, "update": true,
 }
 
+// heads end names that begin with a verb and are no commands: an updateStrategy is a strategy.
+var heads = map[string]bool{
+	"behavior": true, "config": true, "configuration": true, "count": true, "delay": true, "interval": true, "limit": true, "limits": true, "method": true,
+	"mode": true, "option": true, "options": true, "period": true, "policies": true, "policy": true, "rate": true, "revision": true, "rule": true, "rules": true,
+	"seconds": true, "settings": true, "size": true, "state": true, "status": true, "strategies": true, "strategy": true, "time": true, "timeout": true,
+	"type": true, "window": true,
+}
+
+// isCommand reports whether a name says what is to be done.
+func isCommand(name string, words []string) bool {
+	isAddOn := words[0] == "add" && len(words) > 1 && strings.HasPrefix(words[1], "On")
+	return len(words) > 1 && verbs[words[0]] && !heads[strings.ToLower(words[len(words)-1])] && !isAddOn && name != "generateName"
+}
+
+// terms are words that are known by their short form, in lower case.
+var terms = []string{"oauth", "basicauth", "emptydir"}
+
+func hasTerm(name string) bool {
+	return slices.ContainsFunc(terms, func(term string) bool { return strings.Contains(strings.ToLower(name), term) })
+}
+
 // shorts are abbreviations, and what they stand for.
 var shorts = map[string]string{
 	"addr": "address", "auth": "authentication or authorization", "cfg": "configuration", "cnt": "count", "ctx": "context", "desc": "description",
@@ -122,11 +148,16 @@ var shorts = map[string]string{
 
 // name checks the name of a member (LINT-2).
 func (l *linter) name(s *node) {
-	if s.name == "" || strings.HasPrefix(s.name, "x-") || strings.HasPrefix(s.name, "$") {
+	switch {
+	case !isName(s.name):
 		return
-	}
-	if !camel.MatchString(s.name) {
+	case l.usage != nil && !l.style.fits(s.name):
+		l.found(fieldNames, s.path, "must be %s as most names of the document, not '%s'", l.style.name, s.name)
+		return
+	case l.usage == nil && !camelCase.form.MatchString(s.name):
 		l.found(fieldNames, s.path, "must be camelCase, not '%s'", s.name)
+		return
+	case !camelCase.form.MatchString(s.name):
 		return
 	}
 	words := wordsOf(s.name)
@@ -136,15 +167,15 @@ func (l *linter) name(s *node) {
 			lower = strings.ToLower(w)
 		}
 		upper := strings.ToUpper(lower) + w[min(len(lower), len(w)):]
-		if known[lower] && i > 0 && w != upper {
+		if known[lower] && i > 0 && w != upper && (l.usage == nil || l.usage.capitals[lower]) {
 			l.found(acronyms, s.path, "must have all letters of '%s' in one case: '%s'", w, upper)
 		}
-		if full := shorts[strings.ToLower(w)]; full != "" {
+		if full := shorts[strings.ToLower(w)]; full != "" && !hasTerm(s.name) {
 			l.found(abbreviations, s.path, "must be written out: '%s' stands for %s", w, full)
 		}
 	}
 	switch {
-	case len(words) > 1 && verbs[words[0]]:
+	case isCommand(s.name, words):
 		l.found(imperatives, s.path, "must be declarative; '%s' is a command", s.name)
 	case len(words) > 1 && words[0] == "is" && s.typeOf() == "boolean":
 		l.found(isPrefixes, s.path, "must be named by the property, without 'is'")
@@ -162,9 +193,9 @@ func (l *linter) unit(s *node, words []string) {
 	switch last {
 	case "timeout", "deadline", "duration", "delay", "interval", "period", "ttl":
 		if isNumber {
-			l.found(durations, s.path, "must say its unit: '%sSeconds'", s.name)
+			l.found(durations, s.path, "must say its unit: '%s'", l.style.with(s.name, "seconds"))
 		} else if kind == "string" {
-			l.found(durations, s.path, "must be an integer: '%sSeconds'", s.name)
+			l.found(durations, s.path, "must be an integer: '%s'", l.style.with(s.name, "seconds"))
 		}
 	case "minutes", "hours", "days", "milliseconds", "millis":
 		if isNumber && len(words) > 1 {

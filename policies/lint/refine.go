@@ -22,6 +22,7 @@ func Refine(found []finding.Finding, files []source.File) []finding.Finding {
 		r.lines[f.Name] = strings.Split(string(f.Data), "\n")
 	}
 	all := make([]finding.Finding, 0, len(found))
+	seen := make(map[finding.Finding]bool, len(found))
 	for _, f := range found {
 		parts := r.expression(f)
 		if parts == nil {
@@ -31,7 +32,8 @@ func Refine(found []finding.Finding, files []source.File) []finding.Finding {
 			parts = []finding.Finding{f}
 		}
 		for _, p := range parts {
-			if !slices.Contains(all, p) {
+			if !seen[p] {
+				seen[p] = true
 				all = append(all, p)
 			}
 		}

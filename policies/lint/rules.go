@@ -44,6 +44,10 @@ var (
 	keys           = &rule{"LINT-10/key", "Keys of labels and annotations are lower case, with dashes, behind a prefix of their owner.", "Label, selector, and annotation conventions", finding.Warning}
 )
 
+// ofKubernetes are the rules that are choices of Kubernetes among ways that are as good: of an ordinary API they are advice.
+var ofKubernetes = map[*rule]bool{isPrefixes: true, stamps: true, durations: true, floats: true, enums: true, mapObjects: true,
+	requiredValue: true}
+
 // rules are all rules that look at one version.
 var rules = []*rule{
 	kindNames, resourceNames, groupNames, fieldNames, acronyms, imperatives, controllers, abbreviations, isPrefixes, stamps,

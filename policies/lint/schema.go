@@ -51,9 +51,15 @@ func (l *linter) primitive(s *node) {
 	if s.typeOf() != "string" {
 		return
 	}
+	if l.usage != nil {
+		if in(s.at, "enum").Valid() && !isOneStyle(in(s.at, "enum")) {
+			l.found(enums, s.path+".enum", "must have values that are all written in one way")
+		}
+		return
+	}
 	var wrong []string
 	for e := in(s.at, "enum").First(); e.Valid(); e = e.Next() {
-		if text := textOf(e); text != "" && text != "*" && !camelValue.MatchString(text) {
+		if text := textOf(e); text != "" && text != "*" && !camelValue.MatchString(text) && !isGiven(s.name, text) {
 			wrong = append(wrong, text)
 		}
 	}
@@ -62,7 +68,32 @@ func (l *linter) primitive(s *node) {
 	}
 }
 
-var camelValue = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+var (
+	camelValue = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	// given are values that others have named: names of the form of eBPF, versions, groups, protocols such as DNS-01.
+	given = regexp.MustCompile(`^([a-z][A-Z]\w*|[vV]?[0-9]+(\.[0-9]+)*|[a-z0-9-]+(\.[a-z0-9-]+)+|[A-Z]+-[0-9]+|https?)$`)
+)
+
+// isGiven reports whether the value of a member is a name that its author did not choose.
+func isGiven(member, text string) bool {
+	return given.MatchString(text) || member == "resource" || member == "resources"
+}
+
+// isOneStyle reports whether the texts among values are all in lower case, all in upper case, all in camelCase, or begin all with
+// a capital.
+func isOneStyle(values document.Node) bool {
+	lower, upper, camel, capital := true, true, true, true
+	for e := values.First(); e.Valid(); e = e.Next() {
+		text := textOf(e)
+		isLower, isUpper := text == strings.ToLower(text), text == strings.ToUpper(text)
+		if isLower && isUpper { // no letters
+			continue
+		}
+		lower, upper = lower && isLower, upper && isUpper
+		camel, capital = camel && camelCase.form.MatchString(text), capital && text[0] >= 'A' && text[0] <= 'Z'
+	}
+	return lower || upper || camel || capital
+}
 
 // collection checks lists and maps (LINT-6).
 func (l *linter) collection(s *node) {
@@ -82,7 +113,7 @@ func (l *linter) collection(s *node) {
 
 // reference checks references to other objects (LINT-7).
 func (l *linter) reference(s *node) {
-	if s.typeOf() != "object" || s.parent == nil || s.member("name") == nil || s.name == "metadata" {
+	if !s.isCRD || s.typeOf() != "object" || s.parent == nil || s.member("name") == nil || s.name == "metadata" {
 		return
 	}
 	isNamed := strings.HasSuffix(s.name, "Ref") || strings.HasSuffix(s.name, "Refs")
@@ -95,7 +126,7 @@ func (l *linter) reference(s *node) {
 	if !isNamed && s.part != items {
 		l.found(references, s.path, "must be named as in '%sRef'", strings.TrimSuffix(s.name, "Reference"))
 	}
-	if s.member("namespace") != nil {
+	if s.member("namespace") != nil && !l.isAgreed(s) {
 		l.found(crossReference, s.path, "must not name a namespace without a way for its owner to agree")
 	}
 	if s.member("kind") != nil && s.member("group") == nil && s.member("apiGroup") == nil && s.member("apiVersion") == nil {
@@ -103,15 +134,27 @@ func (l *linter) reference(s *node) {
 	}
 }
 
+// isAgreed reports whether a reference into another namespace gives nothing away: it is reported and not asked for, its author
+// is an administrator, or the owner of what it names has to grant it. A parent says whose children it takes.
+func (l *linter) isAgreed(s *node) bool {
+	top := s
+	for top.parent != nil && top.parent.parent != nil {
+		top = top.parent
+	}
+	grants := func(n *node) bool { return strings.Contains(textOf(in(n.at, "description")), "ReferenceGrant") }
+	scope := textOf(in(l.definition.from.Document().Root(), "spec", "scope"))
+	return top.name == "status" || strings.HasPrefix(s.name, "parentRef") || scope == "Cluster" || grants(s) || grants(s.member("namespace"))
+}
+
 // presence checks what is required, defaulted or held by the whole object (LINT-8).
 func (l *linter) presence(s *node) {
-	if s.has("default") && s.isRequired {
+	if s.has("default") && s.isRequired && !s.isConstant() {
 		l.found(requiredValue, s.path, "must not be required, because it has a default")
 	}
 	if s.has("default") && s.parent != nil && isUnion(s.parent, s.name) {
 		l.found(unionDefault, s.path, "must not have a default, because it is a member of a union")
 	}
-	if s.name == "items" && s.parent != nil && s.parent.parent == nil && !l.isList(s.parent) {
+	if s.name == "items" && s.isCRD && s.parent != nil && s.parent.parent == nil && !l.isList() {
 		l.found(itemsMembers, s.path, "must be the member of a list, or have another name")
 	}
 	if s.name == "phase" && s.parent != nil && s.parent.name == "status" {
@@ -120,9 +163,15 @@ func (l *linter) presence(s *node) {
 }
 
 // isList reports whether the schema of a whole object is one of a list.
-func (l *linter) isList(s *node) bool {
+func (l *linter) isList() bool {
 	kind := textOf(in(l.definition.from.Document().Root(), "spec", "names", "kind"))
-	return strings.HasSuffix(kind, "List") || !s.isCRD && strings.HasSuffix(s.at.Key(), "List")
+	return strings.HasSuffix(kind, "List")
+}
+
+// isConstant reports whether the schema allows one value alone.
+func (s *node) isConstant() bool {
+	values := in(s.at, "enum")
+	return s.has("const") || values.First().Valid() && !values.First().Next().Valid()
 }
 
 // isUnion reports whether a member is one of a union: of alternatives by oneOf, or by the gateway's own keyword.
