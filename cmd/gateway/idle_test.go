@@ -181,7 +181,7 @@ policies: {paths: [%q]}
 			if !row.MatchString(status) {
 				t.Errorf("gateway status lacks %s\n%s", row, status)
 			}
-			if !strings.Contains(page, "<td>"+files+":"+at+"</td><td>"+reason+"</td>") {
+			if !strings.Contains(page, `<td data-head="Place">`+files+":"+at+`</td><td data-head="Reason">`+reason+"</td>") {
 				t.Errorf("the page lacks the place %s", at)
 			}
 			if line := at + ": " + because; reason != "Unused" && !strings.Contains(p.log.String(), line) {
