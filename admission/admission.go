@@ -64,6 +64,8 @@ type Attributes struct {
 	Received time.Time
 	// DryRun is set if nothing will be stored.
 	DryRun bool
+	// IsUncounted is set if exceptions do not count that they were used for the request.
+	IsUncounted bool
 	// Options are the operation's options, such as DeleteOptions; nil if there are none.
 	Options cel.Options
 	// Lookup answers what policies ask beyond the request; nil: nothing is known.

@@ -112,6 +112,7 @@ func (a *admitter) LogDecision(e *admission.Evaluation) {
 func (a *admitter) begin(h *handler) {
 	a.gateway, a.scope, a.request, a.who, a.trail, a.permission = h.gateway, h.scope, h.request, &h.who, h.trail, &h.permission
 	a.report.Observer = a
+	a.attributes.IsUncounted, a.outside.attributes.IsUncounted = h.gateway.isUncounted, h.gateway.isUncounted
 	if h.gateway.observers.decisions != nil {
 		a.report.Decisions = a
 	}

@@ -85,7 +85,7 @@ func (a *admitter) audit() {
 // auditTerms counts the results of policies that are only tried, and the policies that were not
 // evaluated.
 func (a *admitter) auditTerms() {
-	if a.isRehearsal {
+	if a.isRehearsal || a.gateway.isUncounted {
 		return
 	}
 	a.report.Settle()

@@ -83,7 +83,7 @@ func (l *limits) enforce() error {
 	for i := range l.charges.All() {
 		c := &l.charges.All()[i]
 		if c.Tried {
-			c.Rule.Rollout.Count().Add(c.Exceeds())
+			l.gateway.countOf(c.Rule.Rollout).Add(c.Exceeds())
 		}
 		if !c.Exceeds() {
 			l.gateway.metrics.LimitDecided(c.Rule.Name, "Admit")

@@ -51,7 +51,7 @@ func New(o Options) (*Gateway, error) {
 func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
-		common: s, policies: o.Policies, clock: o.Clock, refusesPlainly: o.RefusesPlainly,
+		common: s, policies: o.Policies, clock: o.Clock, refusesPlainly: o.RefusesPlainly, isUncounted: o.IsUncounted,
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
 		unregistered:  c.UnregisteredResources,
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,

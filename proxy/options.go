@@ -61,6 +61,8 @@ type Options struct {
 	LiveChanged func()
 	// RefusesPlainly lets all refusals be Status objects, whatever format files and configuration ask for.
 	RefusesPlainly bool
+	// IsUncounted keeps requests out of the counts of rollouts and exceptions, which the policy sets of several gateways share.
+	IsUncounted bool
 }
 
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
@@ -85,8 +87,10 @@ type Gateway struct {
 	clock          func() time.Time
 	// refusesPlainly says that all refusals are Status objects.
 	refusesPlainly bool
-	served         server.Options // of the server
-	uses           uses
+	// isUncounted says that rollouts and exceptions count nothing.
+	isUncounted bool
+	served      server.Options // of the server
+	uses        uses
 }
 
 // requestMemory bounds the memory that all requests together hold.

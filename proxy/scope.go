@@ -88,7 +88,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	}
 	s.attempt = attemptOf(s)
 	if s.plan = planOf(i, r); s.plan != nil {
-		s.tried = s.plan.Count().Operation(operationOfPlan(i, r))
+		s.tried = g.countOf(s.plan).Operation(operationOfPlan(i, r))
 	}
 	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
 	s.trial = slices.IndexFunc(s.stages, func(one stage) bool { return one.name == "try" })

@@ -217,9 +217,10 @@ func (h *handler) tryUnread(r *resource.Resource, err error) bool {
 	if !isJudged || refused == nil {
 		return false
 	}
-	operation := plan.Count().Operation(operationOfPlan(&h.request.Info, r))
+	count := h.gateway.countOf(plan)
+	operation := count.Operation(operationOfPlan(&h.request.Info, r))
 	operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
-	plan.Count().Add(true)
+	count.Add(true)
 	telemetry.ContractTried(h.gateway.metrics, plan.Policy(), operation.Name, string(refused.Reason))
 	telemetry.WouldDeny(h.gateway.metrics, plan.Policy())
 	if !plan.IsSilent() {
@@ -250,4 +251,12 @@ func refusalOf(err error) (refused *metav1.Status, isJudged bool) {
 		return nil, false
 	}
 	return refused, true
+}
+
+// countOf returns the count of a rollout; one that nobody sees if the gateway counts nothing.
+func (g *Gateway) countOf(p *rollout.Plan) *rollout.Count {
+	if g.isUncounted {
+		return new(rollout.Count)
+	}
+	return p.Count()
 }

@@ -36,7 +36,9 @@ func New(plan *rollout.Plan, exceptions []*Exception) admission.Terms {
 func (t *Terms) Stand(ctx context.Context, a *admission.Attributes) (s admission.Standing) {
 	for e := range t.index.For(a.Info, a.Operation) {
 		if e.excepts(ctx, a) {
-			e.used.Add(1)
+			if !a.IsUncounted {
+				e.used.Add(1)
+			}
 			s.Exception, s.Reason = e.name, e.reason
 			return s
 		}

@@ -113,7 +113,7 @@ func newOffline(set *policies.Set, service *Service, dialect config.Dialect, lis
 	e.gateway, err = proxy.New(proxy.Options{
 		Config: c, Policies: func() *policies.Set { return set }, Limiter: e.limiter, States: e.states, Metrics: metrics,
 		Log: slog.New(slog.DiscardHandler), Clock: e.clock, RefusesPlainly: !service.shapesRefusals,
-		Memory: service.Gateway.Memory,
+		Memory: service.Gateway.Memory, IsUncounted: service.isUncounted,
 	})
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ type Question struct {
 func Explain(ctx context.Context, q *Question) (*story.Story, error) {
 	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
 	service := q.Service
-	service.shapesRefusals = service.Config != nil
+	service.shapesRefusals, service.isUncounted = service.Config != nil, q.Set != nil
 	service.Gateway.Stopped = func() bool { return ctx.Err() != nil }
 	all := newSets(&service.Gateway)
 	if q.Files != nil {

@@ -14,6 +14,8 @@ type Service struct {
 	Gateway policies.Gateway
 	// shapesRefusals lets refusals have the format that files and configuration ask for.
 	shapesRefusals bool
+	// isUncounted keeps requests out of the counts of rollouts and exceptions, because the set is in force elsewhere.
+	isUncounted bool
 }
 
 // KnowsUsers reports whether the gateway can know who asks.
