@@ -2,6 +2,7 @@ package apis
 
 import (
 	"fmt"
+	"net/mail"
 	"net/url"
 	"regexp"
 	"slices"
@@ -92,7 +93,22 @@ var moreFormats = map[string]func(any) error{
 		}
 		return nil
 	},
+	"idn-hostname": func(v any) error {
+		if text, ok := v.(string); ok && !idnHostname.MatchString(text) {
+			return fmt.Errorf("no name")
+		}
+		return nil
+	},
+	"idn-email": func(v any) error {
+		text, ok := v.(string)
+		if address, err := mail.ParseAddress(text); ok && (err != nil || address.Address != text) {
+			return fmt.Errorf("no address")
+		}
+		return nil
+	},
 }
+
+var idnHostname = regexp.MustCompile(`^[\pL\pM\pN]([\pL\pM\pN-]*[\pL\pM\pN])?(\.[\pL\pM\pN]([\pL\pM\pN-]*[\pL\pM\pN])?)*$`)
 
 var uuid4 = regexp.MustCompile(`^(?i)[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 
