@@ -136,6 +136,9 @@ pictures: programs ## take the picture of README in docs/images, and pictures of
 monitoring: ## write alerts and dashboards for deploy/ from tools/monitoring
 	cd tools && $(GO) run ./monitoring ..
 
+chart: ## write the schema of the values of the Helm chart from tools/chart
+	cd tools && $(GO) run ./chart ..
+
 limits: ## lower the limits of lint to what the code is now
 	cd tools && $(GO) run ./arrows -w ..
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -191,7 +192,7 @@ func recordEvents(h *handler, code int) {
 func (a *admitter) countDenials() {
 	for _, d := range a.report.Denials() {
 		if !d.Failed {
-			a.gateway.metrics.AdmissionDenied(d.Policy)
+			a.gateway.metrics.AdmissionDenied(d.Policy, a.request.Info.Resource, string(cmp.Or(d.Reason, metav1.StatusReasonInvalid)))
 			continue
 		}
 		a.countError(d.Policy, d.Binding, d.Cause.Message, "a policy failed, and the request is refused")

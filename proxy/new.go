@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
@@ -19,8 +20,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
+	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
 // systemNodes is room for the values that the gateway itself adds to an object.
@@ -184,6 +187,15 @@ func (s *common) newBackend(u *config.UpstreamSpec, asksVersions bool) (*backend
 	b.storage = storage.Backend{
 		Name: u.Name, Client: b.client, URL: u.Servers()[0], Patience: u.ResponseTimeoutSeconds.Duration(),
 		Failed: func(err *upstream.Error) { s.upstreamFailed(u.Name, err) },
+	}
+	if measured := telemetry.ExchangesWith(s.metrics, u.Name, u.Servers()[0]); measured != nil {
+		b.storage.Measured = func(method []byte, code int, err error, took time.Duration) {
+			failure := spans.FailureOf(err)
+			if failure != "" {
+				code = 0
+			}
+			measured.Add(method, code, failure, took)
+		}
 	}
 	if b.storage.Account = b.kind.account(b); b.storage.Account == nil && b.kind.authorizes() {
 		s.log.Info("the gateway has no account at the upstream: what policies compare with is read as the client, who has to be allowed to read it", "upstream", u.Name)

@@ -123,12 +123,8 @@ func recorded(h *handler) *telemetry.Record {
 	if i.Name == "" {
 		r.About.Name = str(h.trail.object)
 	}
-	if s := h.trail.spans; s != nil {
-		template := ""
-		if h.scope != nil {
-			template = h.scope.template
-		}
-		s.Know(h.incoming.Peer().Proto, template)
+	if h.scope != nil {
+		r.About.Template = h.scope.template
 	}
 	r.Asked.Unserved = str(h.incoming.Head.Unserved)
 	if h.incoming.Refusal == nil {
@@ -138,6 +134,7 @@ func recorded(h *handler) *telemetry.Record {
 			UserAgent: str(head.Value(message.FieldUserAgent)), Minor: head.Minor,
 		}
 	}
+	r.Asked.Scheme = h.incoming.Peer().Proto
 	return r
 }
 

@@ -24,7 +24,7 @@ type decisionLog struct {
 }
 
 // newDecisionLog opens the decision log of the configuration; nil if it has none.
-func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*decisionLog, error) {
+func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.Watcher, metrics *telemetry.Telemetry, tracer *tracing.Tracer, log *slog.Logger) (*decisionLog, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func newDecisionLog(c *config.DecisionLogs, files *credentials.Watcher, metrics 
 		d.report.lost.Add(sink, events, why)
 	}
 	o := decisions.Options{
-		Labels: map[string]string{"id": string(telemetry.AppendRequestID(nil)), "version": version()}, NewID: telemetry.AppendRequestID,
+		Labels: map[string]string{"id": instance, "version": version()}, NewID: telemetry.AppendRequestID,
 		QueueBytes: int(c.QueueBytes), MaxEventBytes: int(c.MaxEventBytes), Backoff: auditBackoff, MaxBackoff: auditMaxBackoff,
 		Dropped: dropped, Failed: d.report.failed,
 	}

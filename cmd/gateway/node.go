@@ -90,10 +90,11 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	}
 	n.config.Store(c)
 	n.reloads.applied(c, time.Now())
-	if n.metrics, err = telemetry.New(metricsOptions(&c.Telemetry.Metrics)); err != nil {
+	instance := string(telemetry.AppendRequestID(nil)) // of this process, in all that is sent of it
+	if n.metrics, err = telemetry.New(metricsOptions(&c.Telemetry.Metrics, instance)); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
-	if n.tracer, err = newTracer(c.Telemetry.Tracing, log); err != nil {
+	if n.tracer, err = newTracer(c.Telemetry.Tracing, instance, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	if n.states, err = state.NewManager(state.Options{Log: log, Read: func(kind schema.GroupVersionKind) {
@@ -120,7 +121,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
-	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, n.files, n.metrics, n.tracer, log); err != nil {
+	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, instance, n.files, n.metrics, n.tracer, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	if n.bundles, err = n.newBundles(); err != nil {

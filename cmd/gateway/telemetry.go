@@ -35,8 +35,8 @@ func openLog(w io.Writer, c *config.Log) (log *telemetry.Log, closeLog func(), e
 }
 
 // metricsOptions are the options of a gateway's metrics.
-func metricsOptions(m *config.Metrics) telemetry.Options {
-	o := telemetry.Options{Version: version(), AreNamesSemantic: m.Names != config.PrometheusNames}
+func metricsOptions(m *config.Metrics, instance string) telemetry.Options {
+	o := telemetry.Options{Version: version(), Instance: instance, AreNamesSemantic: m.Names != config.PrometheusNames}
 	if p := m.Push; p != nil {
 		o.Push = &telemetry.Push{Endpoint: p.Endpoint, IsGRPC: p.Protocol == config.OTLPOverGRPC, Period: p.PeriodSeconds.Duration()}
 	}
@@ -44,8 +44,8 @@ func metricsOptions(m *config.Metrics) telemetry.Options {
 }
 
 // newTracer returns the maker of spans; nil if they are not exported.
-func newTracer(t *config.Tracing, log *slog.Logger) (*tracing.Tracer, error) {
-	o := tracing.Options{Version: version()}
+func newTracer(t *config.Tracing, instance string, log *slog.Logger) (*tracing.Tracer, error) {
+	o := tracing.Options{Version: version(), Instance: instance}
 	if t != nil {
 		o.Endpoint, o.IsGRPC, o.PerMillion = t.Endpoint, t.Protocol == config.OTLPOverGRPC, t.SamplingRatePerMillion
 	}

@@ -20,31 +20,37 @@ func debian(t *testing.T, name string) string {
 	return path
 }
 
-// rules are the alerts as Prometheus reads them.
-func rules(t *testing.T) (text string, names []string) {
+// rules are the alerts and the records as Prometheus reads them.
+func rules(t *testing.T) (text string, names, records []string) {
 	t.Helper()
 	b, err := os.ReadFile(helm + "/files/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file struct {
-		Groups []struct{ Rules []struct{ Alert string } }
+		Groups []struct {
+			Rules []struct{ Alert, Record string }
+		}
 	}
 	if err := yaml.Unmarshal(b, &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
-			names = append(names, r.Alert)
+			if r.Alert != "" {
+				names = append(names, r.Alert)
+			} else {
+				records = append(records, r.Record)
+			}
 		}
 	}
-	return string(b), names
+	return string(b), names, records
 }
 
 // promtool finds nothing wrong with the alerts, and each of them fires when it should, and only then.
 func TestAlerts(t *testing.T) {
 	promtool, dir := debian(t, "promtool"), t.TempDir()
-	text, names := rules(t)
+	text, names, _ := rules(t)
 	write(t, filepath.Join(dir, "alerts.yaml"), text)
 	tests, err := os.ReadFile("testdata/alerts_test.yaml")
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/yaml"
 )
@@ -101,100 +101,52 @@ func TestChartLint(t *testing.T) {
 	}
 }
 
-// What the chart sets itself is no value, and values must conform to the schema.
+// What the chart sets itself is no value, and what cannot be right together is refused by the name of a value.
 func TestChartRefusesValues(t *testing.T) {
-	upstreams := []any{map[string]any{"name": "orders", "endpoints": []any{"http://orders:9000"}}}
-	policies := map[string]any{"a.yaml": "kind: RateLimitPolicy"}
-	for name, c := range map[string]struct {
-		values map[string]any
-		want   string
-	}{
-		"no policies":         {map[string]any{"configuration": map[string]any{"upstreams": upstreams}}, "policies must have a file"},
-		"no upstreams":        {map[string]any{"policies": policies}, "mode Ingress needs configuration.upstreams"},
-		"upstreams before":    {map[string]any{"mode": "APIServer", "policies": policies, "configuration": map[string]any{"upstreams": upstreams}}, "must be empty"},
-		"unknown value":       {map[string]any{"replica": 3}, "additional properties 'replica' not allowed"},
-		"unknown mode":        {map[string]any{"mode": "Proxy"}, "value must be one of"},
-		"the chart's listen":  {map[string]any{"configuration": map[string]any{"listen": ":80"}}, "/configuration/listen"},
-		"no file of policies": {map[string]any{"policies": map[string]any{"orders.txt": ""}}, "does not match pattern"},
-		"replicas as text":    {map[string]any{"replicas": "two"}, "got string, want integer"},
+	for name, c := range map[string]struct{ key, value, beside, want string }{
+		"no policies":               {"mode", "Ingress", "{policies: null}", "policies: must have a file"},
+		"no upstreams":              {"mode", "Ingress", "{configuration: null}", "configuration.upstreams: required value in mode Ingress"},
+		"upstreams before":          {"mode", "APIServer", "", "configuration.upstreams: must be empty"},
+		"unknown value":             {"replica", "3", "", "additional properties 'replica' not allowed"},
+		"unknown mode":              {"mode", "Proxy", "", "at '/mode': value must be one of"},
+		"the chart's listen":        {"configuration.listen", "':80'", "", "at '/configuration': additional properties 'listen' not allowed"},
+		"the chart's paths":         {"configuration.policies.paths", "[a]", "", "at '/configuration/policies': additional properties 'paths' not allowed"},
+		"no file of policies":       {"policies", "{orders.txt: ''}", "", "does not match pattern"},
+		"replicas as text":          {"replicas", "two", "", "at '/replicas': got string, want integer"},
+		"two configurations":        {"existingConfigMap", "own", "", "configuration: must be empty beside existingConfigMap"},
+		"killed while draining":     {"terminationGracePeriodSeconds", "60", "{configuration: {drainSeconds: 60, shutdownDeadlineSeconds: 120}}", "terminationGracePeriodSeconds: 60 is too short"},
+		"killed in the hook":        {"terminationGracePeriodSeconds", "45", "{lifecycle: {preStop: {sleep: {seconds: 5}}}}", "terminationGracePeriodSeconds: 45 is too short"},
+		"mTLS without TLS":          {"tls.clientCertificates", "Require", "", "tls.secretName: required value"},
+		"mTLS without authorities":  {"tls.clientCertificates", "Require", "{tls: {secretName: s}}", "tls.clientCertificates: Require needs tls.clientCAConfigMap"},
+		"two places of authorities": {"tls.clientCASecret", "a", "{tls: {secretName: s, clientCAConfigMap: b}}", "tls.clientCASecret: must not be set beside"},
+		"probes without a key":      {"admin.tls.clientCertificates", "Require", "", "admin.tls.clientCertificates: must not be Require"},
+		"no version of TLS":         {"tls.minVersion", "TLS1.1", "", "at '/tls/minVersion'"},
+		"no digest":                 {"image.digest", "latest", "", "at '/image/digest'"},
+		"two volumes":               {"policySources", "[{name: a, volume: {configMap: {name: a}, secret: {secretName: b}}}]", "", "at '/policySources/0/volume'"},
+		"a source outside":          {"policySources", "[{name: a, volume: {emptyDir: {}}, path: ../b}]", "", "at '/policySources/0/path'"},
+		"concerns of nobody":        {"policySources", "[{name: a, volume: {emptyDir: {}}, concerns: {groups: [b]}}]", "", "policySources: a has concerns and no owner"},
+		"no node can be drained":    {"podDisruptionBudget.minAvailable", "2", "", "podDisruptionBudget.minAvailable: 2 of 2 replicas"},
+		"fewer than the least":      {"autoscaling.maxReplicas", "1", "", "autoscaling.maxReplicas: 1 is less"},
+		"no load balancer":          {"service.loadBalancerSourceRanges", "[10.0.0.0/8]", "", "service.loadBalancerSourceRanges: a Service of the type ClusterIP has none"},
+		"no Gateway":                {"httpRoute.enabled", "true", "", "httpRoute.parentRefs: required value"},
+		"TLS of Prometheus alone":   {"serviceMonitor.tlsConfig", "{serverName: a}", "{serviceMonitor: {enabled: true}}", "serviceMonitor.tlsConfig: must be empty"},
+		"seconds as text":           {"configuration.drainSeconds", "ten", "", "at '/configuration/drainSeconds'"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := template(t, c.values); err == nil || !strings.Contains(err.Error(), c.want) {
+			s := setting{key: c.key, value: c.value, beside: c.beside}
+			if _, err := template(t, s.values(t)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
 	}
 }
 
-// Values that no example sets reach the objects.
-func TestChartValues(t *testing.T) {
-	values := example(t, "apiserver")
-	maps.Copy(values, map[string]any{
-		"autoscaling": map[string]any{"enabled": false}, "replicas": 5,
-		"image":               map[string]any{"repository": "registry.example.com/gateway", "tag": "v9"},
-		"imagePullSecrets":    []any{map[string]any{"name": "pull"}},
-		"podDisruptionBudget": map[string]any{"enabled": false}, "networkPolicy": map[string]any{"monitoring": []any{}},
-		"resources":      map[string]any{"limits": map[string]any{"memory": "1Gi"}},
-		"service":        map[string]any{"type": "LoadBalancer", "port": 8443, "annotations": map[string]any{"a": "b"}},
-		"serviceAccount": map[string]any{"annotations": map[string]any{"c": "d"}, "rules": []any{map[string]any{"apiGroups": []any{"apps"}, "resources": []any{"deployments"}, "verbs": []any{"get"}}}},
-		"env":            []any{map[string]any{"name": "E", "value": "1"}},
-		"volumes":        []any{map[string]any{"name": "v", "emptyDir": map[string]any{}}},
-		"volumeMounts":   []any{map[string]any{"name": "v", "mountPath": "/v"}},
-		"podAnnotations": map[string]any{"e": "f"}, "podLabels": map[string]any{"g": "h"}, "nodeSelector": map[string]any{"disk": "ssd"},
-		"tolerations": []any{map[string]any{"key": "k", "operator": "Exists"}}, "priorityClassName": "high",
-		"affinity":         map[string]any{"nodeAffinity": map[string]any{}},
-		"fullnameOverride": "door", "serviceMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}, "tlsConfig": map[string]any{"serverName": "door"}},
-		"prometheusRule": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
-	})
-	values["configuration"].(map[string]any)["admin"] = map[string]any{"tls": map[string]any{"certFile": "/v/tls.crt", "keyFile": "/v/tls.key"}}
-	text, err := template(t, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := objects(t, text)
-	for _, gone := range []string{"HorizontalPodAutoscaler door", "PodDisruptionBudget door"} {
-		if all[gone] != nil {
-			t.Errorf("there is a %s", gone)
-		}
-	}
-	for _, want := range []struct {
-		object string
-		path   []string
-		text   string
-	}{
-		{"Deployment door", []string{"spec", "replicas"}, "5"},
-		{"Deployment door", []string{"spec", "template", "metadata", "labels", "g"}, "h"},
-		{"Deployment door", []string{"spec", "template", "metadata", "annotations", "e"}, "f"},
-		{"Deployment door", []string{"spec", "template", "spec", "nodeSelector"}, "disk: ssd"},
-		{"Deployment door", []string{"spec", "template", "spec", "tolerations"}, "operator: Exists"},
-		{"Deployment door", []string{"spec", "template", "spec", "affinity"}, "nodeAffinity: {}"},
-		{"Deployment door", []string{"spec", "template", "spec", "priorityClassName"}, "high"},
-		{"Deployment door", []string{"spec", "template", "spec", "imagePullSecrets"}, "name: pull"},
-		{"Deployment door", []string{"spec", "template", "spec", "volumes"}, "emptyDir: {}"},
-		{"Deployment door", []string{"spec", "template", "spec", "containers"}, "image: registry.example.com/gateway:v9"},
-		{"Deployment door", []string{"spec", "template", "spec", "containers"}, "memory: 1Gi"},
-		{"Deployment door", []string{"spec", "template", "spec", "containers"}, "mountPath: /v"},
-		{"Deployment door", []string{"spec", "template", "spec", "containers"}, `value: "1"`},
-		{"Deployment door", []string{"spec", "template", "spec", "containers"}, "scheme: HTTPS"},
-		{"Service door", []string{"spec", "type"}, "LoadBalancer"},
-		{"Service door", []string{"spec", "ports"}, "port: 8443"},
-		{"Service door", []string{"metadata", "annotations"}, "a: b"},
-		{"ServiceAccount door", []string{"metadata", "annotations"}, "c: d"},
-		{"ClusterRole door", []string{"rules"}, "- deployments"},
-		{"NetworkPolicy door", []string{"spec", "ingress"}, "- ports:\n  - port: http\n"},
-		{"ServiceMonitor door", []string{"metadata", "labels"}, "release: prometheus"},
-		{"ServiceMonitor door", []string{"spec", "endpoints"}, "serverName: door"},
-		{"PrometheusRule door", []string{"metadata", "labels"}, "release: prometheus"},
-	} {
-		o := all[want.object]
-		if o == nil {
-			t.Errorf("there is no %s", want.object)
-			continue
-		}
-		value, _, _ := unstructured.NestedFieldNoCopy(o.Object, want.path...)
-		got, err := yaml.Marshal(value)
-		if err != nil || !strings.Contains(string(got), want.text) {
-			t.Errorf("%s %s: %s, want %q (%v)", want.object, strings.Join(want.path, "."), got, want.text, err)
-		}
+// Images are volumes since Kubernetes 1.31.
+func TestChartImagesNeedKubernetes(t *testing.T) {
+	s := setting{key: "policySources", value: "[{name: a, volume: {image: {reference: r}}}]"}
+	old := chartutil.DefaultCapabilities.Copy()
+	old.KubeVersion = chartutil.KubeVersion{Version: "v1.30.4", Major: "1", Minor: "30"}
+	if _, err := templateFor(t, s.values(t), old); err == nil || !strings.Contains(err.Error(), "policySources: a is an image, which Kubernetes mounts since 1.31; this is v1.30.4") {
+		t.Error(err)
 	}
 }

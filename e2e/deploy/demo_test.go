@@ -1,6 +1,9 @@
 package deploy
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -70,8 +74,12 @@ routes:
 policies: {paths: ["%s", {path: team-a, owner: team-a, concerns: {routes: [held]}}]}
 identity: {authenticators: [{tokenReview: {upstream: cluster}}], anonymous: Allow}
 redis: {addresses: ["%s"]}
-telemetry: {audit: {webhook: {kubeconfig: audit.kubeconfig}}}
-`, listen, d.admin, startOrders(t), testutil.FreeAddress(t), startReviews(t), policies, store))
+bundles: [{name: team, file: team.tar.gz}]
+telemetry:
+  audit: {webhook: {kubeconfig: audit.kubeconfig}}
+  decisionLogs: {service: {url: "%s", minDelaySeconds: 1, maxDelaySeconds: 1}}
+`, listen, d.admin, startOrders(t), testutil.FreeAddress(t), startReviews(t), policies, store, startRefusing(t)))
+	writeBundle(t, filepath.Join(dir, "team.tar.gz"), "package orders\n\ndeny contains \"at most 5\" if input.review.object.quantity > 5\n")
 	t.Setenv("GOMEMLIMIT", "400MiB")
 	start(t, answers("http://"+d.admin+"/readyz"), filepath.Join(dir, "gateway.log"), gateway, "serve", "--config", filepath.Join(dir, "gateway.yaml"))
 	d.load(t)
@@ -86,6 +94,8 @@ func startOrders(t *testing.T) string {
 		case r.Method == http.MethodPost:
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.Copy(w, r.Body)
+		case r.URL.Path == "/stock":
+			_, _ = io.WriteString(w, `{"items":[{"id":"tea"}]}`)
 		case r.URL.Path == "/orders":
 			_, _ = io.WriteString(w, `{"items":[]}`)
 		default:
@@ -111,6 +121,29 @@ func startReviews(t *testing.T) string {
 	return s.URL
 }
 
+// startRefusing serves a service of decision logs that takes none.
+func startRefusing(t *testing.T) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// writeBundle writes a bundle of one module.
+func writeBundle(t *testing.T, path, module string) {
+	t.Helper()
+	var b bytes.Buffer
+	compressed := gzip.NewWriter(&b)
+	files := tar.NewWriter(compressed)
+	err := files.WriteHeader(&tar.Header{Name: "orders.rego", Mode: 0o600, Size: int64(len(module))})
+	if err == nil {
+		_, err = io.WriteString(files, module)
+	}
+	if err := errors.Join(err, files.Close(), compressed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, b.String())
+}
+
 // load sends requests of all kinds, again and again until the test ends.
 func (d *demo) load(t *testing.T) {
 	type request struct{ method, path, body, token string }
@@ -119,6 +152,9 @@ func (d *demo) load(t *testing.T) {
 		{"POST", "/orders", `{"id":"a","price":-1}`, ""},
 		{"POST", "/orders", `{"id":"a","price":500}`, ""},
 		{"POST", "/orders", `{"id":"a","code":"none"}`, ""},
+		{"POST", "/orders", `{"id":"a","quantity":9}`, ""},
+		{"POST", "/orders", `{"id":"a","quantity":"many"}`, ""},
+		{"POST", "/orders", `{"id":"a","discount":"half"}`, ""},
 		{"GET", "/orders", "", ""},
 		{"GET", "/orders/a", "", ""},
 		{"GET", "/elsewhere", "", ""},

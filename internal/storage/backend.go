@@ -43,6 +43,8 @@ type Backend struct {
 	Patience time.Duration
 	// Failed is called for an answer that cannot be used although its HTTP is good.
 	Failed func(*upstream.Error)
+	// Measured is called for each exchange, with the code of its answer or why there is none; nil if not needed.
+	Measured func(method []byte, code int, err error, took time.Duration)
 	// Account is the gateway's own; nil if it has none by which it may read for clients.
 	Account *Account
 }

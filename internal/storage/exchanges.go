@@ -46,6 +46,7 @@ type Exchanges struct {
 
 	forward message.Forward
 	call    upstream.Request
+	method  []byte // of it
 	extra   [3]message.Header
 	lock    ObjectLock // held while no other writer may come between
 	kept    *kept      // nil before the first exchange
@@ -300,7 +301,11 @@ func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response
 	}
 	began := time.Now()
 	err := by.Do(&e.call, answer)
-	e.Took += time.Since(began)
+	took := time.Since(began)
+	e.Took += took
+	if b.Measured != nil {
+		b.Measured(e.method, answer.Status(), err, took)
+	}
 	if e.Tracer != nil {
 		e.Tracer.End(b, answer.Status(), err)
 	}
@@ -309,15 +314,15 @@ func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response
 
 // makeHead makes the head of a request to the backend.
 func makeHead(e *Exchanges, f *message.Forward) {
+	if e.method = f.Method; e.method == nil {
+		e.method = e.Head.Method
+	}
 	if e.Tracer != nil {
-		method, target := f.Method, f.Target
-		if method == nil {
-			method = e.Head.Method
-		}
+		target := f.Target
 		if target == nil {
 			target = e.Head.Target
 		}
-		f.Trace = e.Tracer.Begin(method, target)
+		f.Trace = e.Tracer.Begin(e.method, target)
 	}
 	e.memory().head = e.Head.AppendForward(e.memory().head[:0], f)
 }

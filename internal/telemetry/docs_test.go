@@ -89,7 +89,7 @@ func fill(t *Telemetry) {
 	t.LimitDecided("l", "Admit")
 	t.RateLimited("l")
 	t.RateLimitWarned("l")
-	t.AdmissionDenied("p")
+	t.AdmissionDenied("p", "widgets", "Invalid")
 	t.PolicyIgnored("p")
 	t.AdmissionAudited("p")
 	WouldDeny(t, "p")

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxNames bounds the policies, or pairs of upstream and reason, that get series of their own.
+// maxNames bounds the sets of labels of a counter that get series of their own, such as pairs of upstream and reason. Later ones
+// are counted under other.
 const maxNames = 1000
 
 // events are the counters of what does not happen to every request.
@@ -94,8 +95,11 @@ func (t *Telemetry) RateLimitWarned(policy string) { t.events.warned.add(policy,
 // PolicyErred counts a request for which the named policy failed, and that is refused, or will be once the policy is enforced.
 func (t *Telemetry) PolicyErred(policy string) { t.events.erred.add(policy, "") }
 
-// AdmissionDenied counts a request that the named policy refused. A request that several policies refuse counts for each.
-func (t *Telemetry) AdmissionDenied(policy string) { t.events.denied.add(policy, "") }
+// AdmissionDenied counts a request about a resource that the named policy refused, by the reason of the Status. A request that
+// several policies refuse counts for each.
+func (t *Telemetry) AdmissionDenied(policy, resource, reason string) {
+	t.events.denied.addAll(policy, resource, reason, 1)
+}
 
 // PolicyIgnored counts a request that the named policy could not judge, and that was let pass as the policy asks for then.
 func (t *Telemetry) PolicyIgnored(policy string) { t.events.ignored.add(policy, "") }
@@ -219,7 +223,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.limited, "gateway_rate_limited_requests", "Requests refused with 429, by the policy that refused them.", [3]attribute.Key{"policy"}},
 		{&e.warned, "gateway_rate_limit_warnings", "Requests beyond the limit of a policy that only warns, by policy.", [3]attribute.Key{"policy"}},
 		{&e.limits, "gateway_rate_limit_decisions", "Decisions of rate limits, by policy: Admit, Refuse, or Warn beyond a limit that is not enforced.", [3]attribute.Key{"policy", "decision"}},
-		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy.", [3]attribute.Key{"policy"}},
+		{&e.denied, "gateway_admission_denials", "Requests that a policy refused, by policy, resource and the reason of the Status.", [3]attribute.Key{"policy", "resource", "reason"}},
 		{&e.ignored, "gateway_admission_ignored_failures", "Requests that a policy could not judge and let pass, by policy.", [3]attribute.Key{"policy"}},
 		{&e.erred, "gateway_admission_errors", "Requests that were refused because a policy failed, by policy.", [3]attribute.Key{"policy"}},
 		{&e.relaxed, "gateway_admission_relaxed_errors", "Requests for which an error in a policy counted as an undefined value, by policy.", [3]attribute.Key{"policy"}},
@@ -263,6 +267,9 @@ func (n *named) addSome(a, b string, some int64) { n.addAll(a, b, "", some) }
 
 func (n *named) addAll(a, b, c string, some int64) {
 	count := n.known.get([3]string{a, b, c}, maxNames, newNamed)
+	if count == nil && c != "" {
+		count = n.known.get([3]string{a, other, other}, 2*maxNames, newNamed)
+	}
 	if count == nil {
 		count = n.known.get([3]string{other, other, other}, math.MaxInt, newNamed)
 	}

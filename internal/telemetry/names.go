@@ -14,9 +14,7 @@ type names struct{ areSemantic bool }
 // prefix alone.
 var semanticNames = map[string]string{
 	"gateway_request_duration":          "http.server.request.duration",
-	"gateway_requests_in_flight":        "http.server.active_requests",
 	"gateway_upstream_request_duration": "http.client.request.duration",
-	"code":                              "http.response.status_code",
 }
 
 // metric returns the name of a metric.
@@ -38,6 +36,21 @@ func (n names) label(name string) attribute.Key {
 		return attribute.Key(semantic)
 	}
 	return attribute.Key("gateway." + name)
+}
+
+// ofAnswer returns a set with the verb and the code of requests. OpenTelemetry's codes are numbers, which a class of them
+// is not.
+func (n names) ofAnswer(set attribute.Set, a answer) attribute.Set {
+	switch {
+	case !n.areSemantic:
+		return n.with(set, "verb", verbLabel(a.verb), "code", codeText(a.code))
+	case a.code == 0:
+		return n.with(set, "verb", verbLabel(a.verb))
+	case a.code < 10:
+		return n.with(set, "verb", verbLabel(a.verb), "code_class", codeText(a.code))
+	}
+	labelled := n.with(set, "verb", verbLabel(a.verb))
+	return attribute.NewSet(append(labelled.ToSlice(), attribute.Int("http.response.status_code", a.code))...)
 }
 
 // set returns the set of labels and their values.

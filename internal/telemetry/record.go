@@ -32,7 +32,9 @@ type Trace struct {
 // head that cannot be read in one way only.
 type Asked struct {
 	Method, Host, Path, UserAgent string
-	Minor                         int // of HTTP/1
+	// Scheme is http or https, by the connection or by what a trusted proxy says.
+	Scheme string
+	Minor  int // of HTTP/1
 	// Unserved is the version of HTTP by which the request was refused; "" if its version is served.
 	Unserved string
 }
@@ -40,6 +42,8 @@ type Asked struct {
 // About names the resource of a request. For a path that is no resource, Verb is the method in lower case.
 type About struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
+	// Template is the path as a template of the files that describe it, which live longer than the request; or empty.
+	Template string
 	// IsDescribed is set if a policy file describes the resource. A client can invent any number of
 	// resources, but not one of these.
 	IsDescribed bool

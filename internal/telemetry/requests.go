@@ -38,7 +38,7 @@ func (t *Telemetry) RequestDone(r *Record, in *Series) {
 	if s.duration != nil {
 		s.duration.add(r.Spent.Took, &r.Trace)
 	}
-	if r.Spent.Backend > 0 {
+	if r.Spent.Backend > 0 && !t.requests.names.areSemantic { // Exchanges measures then
 		t.requests.backendOf(r.Way, in).add(r.Spent.Backend, &r.Trace)
 	}
 }
@@ -46,14 +46,18 @@ func (t *Telemetry) RequestDone(r *Record, in *Series) {
 // of returns the series of a request.
 func (s *Series) of(t *Telemetry, r *Record, code int) codeSeries {
 	var last *atomic.Pointer[codeSeries]
+	shape := t.requests.shapeOf(r, code)
 	if class := code / 100; s != nil && class < len(s.last) {
 		last = &s.last[class]
-		if last := last.Load(); last != nil && last.code == code {
+		if last := last.Load(); last != nil && last.code == code && last.shape == shape {
 			return *last
 		}
 	}
 	p, verb := t.requests.placeOf(r), resource.VerbNamed(r.About.Verb)
-	found := codeSeries{code, p.count(verb, code), p.durationOf(verb, code)}
+	found := codeSeries{code, shape, p.count(verb, code), p.durationOf(verb, code)}
+	if found.duration != nil && t.requests.names.areSemantic {
+		found.duration = p.timedBy(shape)
+	}
 	if last != nil {
 		kept := found
 		last.Store(&kept)
@@ -86,6 +90,7 @@ type placeSeries struct {
 	place
 	answers       intern[answer, atomic.Uint64]
 	reads, writes histogram
+	timed         intern[shape, histogram] // in place of both with the names of OpenTelemetry
 }
 
 // answer is a verb and a code; both are always of a small set. A code of a class, such as 4, has VerbOther for its verb.
@@ -121,6 +126,8 @@ type requests struct {
 	names    names
 	known    intern[place, placeSeries]
 	backends intern[Way, histogram]
+
+	exchanges intern[server, Exchanges] // in place of backends with the names of OpenTelemetry
 }
 
 func (q *requests) placeOf(r *Record) *placeSeries {
@@ -176,7 +183,7 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		labels := q.names.set("group", p.group, "resource", p.resource, "route", p.way.Route, "upstream", p.way.Upstream)
 		for a, n := range p.answers.values() {
 			counts = append(counts, metricdata.DataPoint[int64]{
-				Attributes: q.names.with(labels, "verb", verbLabel(a.verb), "code", codeText(a.code)), StartTime: q.start, Time: now, Value: int64(n.Load()),
+				Attributes: q.names.ofAnswer(labels, a), StartTime: q.start, Time: now, Value: int64(n.Load()),
 			})
 		}
 		for kind, h := range map[string]*histogram{"read": &p.reads, "write": &p.writes} {
@@ -184,6 +191,12 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 				durations = append(durations, point)
 			}
 		}
+		for s, h := range p.timed.values() {
+			durations = append(durations, h.point(s.attributes(labels.ToSlice()), q.start, now))
+		}
+	}
+	for _, e := range q.exchanges.values() {
+		backends = append(backends, e.points(q.start, now)...)
 	}
 	for way, h := range q.backends.values() {
 		backends = append(backends, h.point(q.names.set("route", way.Route, "upstream", way.Upstream), q.start, now))

@@ -83,6 +83,7 @@ type Series struct {
 // codeSeries are the series of requests that are answered by one code.
 type codeSeries struct {
 	code     int
+	shape    shape
 	count    *atomic.Uint64
 	duration *histogram // nil if durations are not counted
 }

@@ -30,6 +30,8 @@ import (
 type Options struct {
 	// Version is the gateway's version, shown by gateway_build_info.
 	Version string
+	// Instance is the id of the process in what is sent by OTLP.
+	Instance string
 	// AreNamesSemantic names metrics and labels by OpenTelemetry's semantic conventions.
 	AreNamesSemantic bool
 	// Push sends metrics by OTLP; nil leaves it to the environment.
@@ -80,7 +82,7 @@ func New(o Options) (*Telemetry, error) {
 	options := []sdkmetric.Option{
 		sdkmetric.WithReader(exporter),
 		sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter),
-		sdkmetric.WithCardinalityLimit(2 * maxNames),
+		sdkmetric.WithCardinalityLimit(3 * maxNames),
 	}
 	if o.AreNamesSemantic {
 		options = append(options, sdkmetric.WithView(t.requests.names.view))
@@ -136,7 +138,7 @@ func (o *Options) push(producer sdkmetric.Producer) ([]sdkmetric.Option, error) 
 	if err != nil {
 		return nil, fmt.Errorf("metrics cannot be sent: %w", err)
 	}
-	about, err := otlp.Resource(ctx, o.Version)
+	about, err := otlp.Resource(ctx, o.Version, o.Instance)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/httpconv"
 )
 
 // scrape returns the lines of /metrics that are the gateway's own, without comments and without
@@ -185,21 +189,140 @@ func TestSemanticNames(t *testing.T) {
 	}
 	defer func() { _ = tel.Shutdown(context.Background()) }()
 	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: 2 * time.Millisecond}.record()
-	r.Spent.Backend = time.Millisecond
-	tel.RequestDone(r, nil)
+	r.Asked.Method, r.Asked.Scheme, r.About.Template, r.Spent.Backend = "POST", "https", "/widgets/{name}", time.Millisecond
+	series := new(Series)
+	tel.RequestDone(r, series)
+	r.Asked.Scheme = "http" // the same operation, by another way
+	tel.RequestDone(r, series)
+	r.Outcome.Code = 503
+	tel.RequestDone(r, series)
+	r.Outcome.Code, r.Asked.Method = 0, "BREW"
+	tel.RequestDone(r, series)
 	tel.PolicyDecided("p", "Deny", 7)
+	backend := ExchangesWith(tel, "orders", "https://orders.internal")
+	backend.Add([]byte("PUT"), 200, "", time.Millisecond)
+	backend.Add([]byte("PUT"), 409, "", time.Millisecond)
+	backend.Add([]byte("PUT"), 0, "Timeout", time.Millisecond)
 	w := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	const place = `gateway_group="example.com",gateway_resource="widgets",gateway_route="",gateway_upstream=""`
+	const orders = `gateway_upstream="orders",http_request_method="PUT"`
+	const there = `server_address="orders.internal",server_port="443"`
 	for _, want := range []string{
-		`gateway_requests_total{gateway_group="example.com",gateway_resource="widgets",gateway_route="",gateway_upstream="",gateway_verb="create",http_response_status_code="201"} 1`,
-		`http_server_request_duration_seconds_count{gateway_group="example.com",gateway_kind="write",gateway_resource="widgets",gateway_route="",gateway_upstream=""} 1`,
-		`http_client_request_duration_seconds_count{gateway_route="",gateway_upstream=""} 1`,
-		"http_server_active_requests 0",
+		`gateway_requests_total{` + place + `,gateway_verb="create",http_response_status_code="201"} 2`,
+		`gateway_requests_total{` + place + `,gateway_verb="create"} 1`,
+		`http_server_request_duration_seconds_count{` + place + `,http_request_method="POST",http_response_status_code="201",http_route="/widgets/{name}",url_scheme="https"} 1`,
+		`http_server_request_duration_seconds_count{` + place + `,http_request_method="POST",http_response_status_code="201",http_route="/widgets/{name}",url_scheme="http"} 1`,
+		`http_server_request_duration_seconds_count{error_type="503",` + place + `,http_request_method="POST",http_response_status_code="503",http_route="/widgets/{name}",url_scheme="http"} 1`,
+		`http_server_request_duration_seconds_count{error_type="client_left",` + place + `,http_request_method="_OTHER",http_route="/widgets/{name}",url_scheme="http"} 1`,
+		`http_client_request_duration_seconds_count{` + orders + `,http_response_status_code="200",` + there + `} 1`,
+		`http_client_request_duration_seconds_count{error_type="409",` + orders + `,http_response_status_code="409",` + there + `} 1`,
+		`http_client_request_duration_seconds_count{error_type="Timeout",` + orders + `,` + there + `} 1`,
+		"gateway_requests_in_flight 0",
 		`gateway_policy_cost_units_total{policy="p"} 7`,
 	} {
 		if !strings.Contains(w.Body.String(), want+"\n") {
 			t.Errorf("no line %s in\n%s", want, w.Body)
 		}
+	}
+}
+
+// Names and attributes are those of the semantic conventions, and each metric has the attributes that they require.
+func TestSemanticConventions(t *testing.T) {
+	n := names{areSemantic: true}
+	for got, want := range map[string]string{
+		n.metric("gateway_request_duration"): httpconv.ServerRequestDuration{}.Name(), n.metric("gateway_upstream_request_duration"): httpconv.ClientRequestDuration{}.Name(),
+	} {
+		if got != want {
+			t.Errorf("a metric is named %s, want %s", got, want)
+		}
+	}
+	for _, m := range methods[1:] {
+		if methods[methodNamed(m)] != m {
+			t.Errorf("the method %s counts as %s", m, methods[methodNamed(m)])
+		}
+	}
+	if got := methods[methodNamed("get")]; got != semconv.HTTPRequestMethodOther.Value.AsString() {
+		t.Errorf("an unknown method counts as %s", got)
+	}
+	served, left := shape{code: 503, template: "/a", method: 1}, shape{method: 1}
+	client, failed := exchange{code: 404, method: 1}, exchange{failure: "Timeout", method: 1}
+	_, backend := newExchanges(server{"a", "http://a:9000"})
+	for name, c := range map[string]struct {
+		has  attribute.Set
+		want []attribute.Key
+	}{
+		"served": {served.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.HTTPRouteKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
+		"left":   {left.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.ErrorTypeKey}},
+		"client": {client.attributes(backend.server.ToSlice()), []attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey, semconv.ServerPortKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
+		"failed": {failed.attributes(backend.server.ToSlice()), []attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey, semconv.ServerPortKey, semconv.ErrorTypeKey}},
+	} {
+		for _, key := range c.want {
+			if !c.has.HasValue(key) {
+				t.Errorf("%s: there is no %s", name, key)
+			}
+		}
+		if c.has.Len() != len(c.want) {
+			t.Errorf("%s: there are %v, want %v", name, c.has.ToSlice(), c.want)
+		}
+	}
+	attributes := served.attributes(nil)
+	if code, _ := attributes.Value(semconv.HTTPResponseStatusCodeKey); code.AsInt64() != 503 {
+		t.Errorf("the code is %v, want the number 503", code)
+	}
+}
+
+// Clients cannot make series without end, whatever they send and backends answer.
+func TestSemanticSeriesAreBounded(t *testing.T) {
+	tel, err := New(Options{AreNamesSemantic: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tel.Shutdown(context.Background()) }()
+	backend := ExchangesWith(tel, "orders", "http://orders:9000")
+	for code := range 700 {
+		for _, m := range []string{"GET", "POST", fmt.Sprintf("M%d", code)} {
+			r := request{Verb: "get", Group: "example.com", Resource: "widgets", Registered: true, Code: code, Took: time.Millisecond}.record()
+			r.Asked.Method = m
+			tel.RequestDone(r, nil)
+			backend.Add([]byte(m), code, "", time.Millisecond)
+		}
+	}
+	w := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, metric := range []string{"http_server_request_duration_seconds_count", "http_client_request_duration_seconds_count"} {
+		total, n := 0, 0
+		for line := range strings.Lines(w.Body.String()) {
+			if strings.HasPrefix(line, metric+"{") {
+				count, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				total, n = total+count, n+1
+			}
+		}
+		if total < 2000 || n > maxShapes+1 {
+			t.Errorf("%s has %d series with %d requests", metric, n, total)
+		}
+	}
+}
+
+// A request whose series are known costs no memory, with the names of either.
+func TestSemanticSeriesAllocateNothing(t *testing.T) {
+	tel, err := New(Options{AreNamesSemantic: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tel.Shutdown(context.Background()) }()
+	r := request{Verb: "create", Group: "example.com", Resource: "widgets", Registered: true, Code: 201, Took: time.Millisecond}.record()
+	r.Asked.Method, r.About.Template = "POST", "/widgets"
+	series, backend, put := new(Series), ExchangesWith(tel, "orders", "http://orders:9000"), []byte("PUT")
+	if n := testing.AllocsPerRun(100, func() {
+		tel.RequestDone(r, series)
+		backend.Add(put, 200, "", time.Millisecond)
+		tel.AdmissionDenied("p", "widgets", "Invalid")
+	}); n > 0 {
+		t.Errorf("a request allocates %.0f times", n)
 	}
 }
 
@@ -221,8 +344,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	for i := range maxPlaces + 500 {
 		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record(), nil)
 	}
-	for i := range maxNames + 500 {
-		tel.AdmissionDenied(fmt.Sprintf("policy-%d", i))
+	for i := range 2*maxNames + 500 {
+		tel.AdmissionDenied(fmt.Sprintf("policy-%d", i), "widgets", "Invalid")
 	}
 	lines := strings.Join(scrape(t, tel), "\n")
 	if got := strings.Count(lines, "\ngateway_requests_total{"); got != maxPlaces+1 {
@@ -230,7 +353,9 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	for _, want := range []string{
 		`gateway_requests_total{code="200",group="other",resource="other",route="other",upstream="other",verb="get"} 500`,
-		`gateway_admission_denials_total{policy="other"} 500`,
+		`gateway_admission_denials_total{policy="policy-999",reason="Invalid",resource="widgets"} 1`,
+		`gateway_admission_denials_total{policy="policy-1000",reason="other",resource="other"} 1`, // its policy is known still
+		`gateway_admission_denials_total{policy="other",reason="other",resource="other"} 500`,
 	} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("no line %s", want)
@@ -309,7 +434,7 @@ func TestGaugesAndEvents(t *testing.T) {
 	tel.WaitEnded()
 	tel.RateLimited("per-client")
 	tel.RateLimited("per-client")
-	tel.AdmissionDenied("replica-limit")
+	tel.AdmissionDenied("replica-limit", "widgets", "Forbidden")
 	tel.UpgradeStarted()
 	tel.UpgradeStarted()
 	tel.UpgradeEnded()
@@ -320,7 +445,7 @@ func TestGaugesAndEvents(t *testing.T) {
 	tel.CredentialsRead(true)
 	tel.CredentialsRead(false)
 	equalLines(t, scrape(t, tel), []string{
-		`gateway_admission_denials_total{policy="replica-limit"} 1`,
+		`gateway_admission_denials_total{policy="replica-limit",reason="Forbidden",resource="widgets"} 1`,
 		`gateway_config_reload_failure_total 0`,
 		`gateway_config_reload_success_total 0`,
 		`gateway_credentials_reload_failure_total 1`,
@@ -350,7 +475,7 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 		tel.RequestStarted()
 		tel.RequestDone(r, nil)
 		tel.RateLimited("per-client")
-		tel.AdmissionDenied("replica-limit")
+		tel.AdmissionDenied("replica-limit", "widgets", "Forbidden")
 		tel.UpstreamError("orders", "Timeout")
 		tel.RequestEnded()
 	}); n != 0 {

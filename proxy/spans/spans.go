@@ -20,15 +20,10 @@ type Spans struct {
 	*tracing.Request
 	path  []byte // of the exchange under way
 	redis *tracing.Redis
-
-	scheme, route string
 }
 
-// Know says more of the request: the scheme by which it came, and its path as a template, or "".
-func (s *Spans) Know(scheme, route string) { s.scheme, s.route = scheme, route }
-
 // Finish ends the span of the request.
-func (s *Spans) Finish(r *telemetry.Record) { s.Request.End(r, s.scheme, s.route) }
+func (s *Spans) Finish(r *telemetry.Record) { s.Request.End(r) }
 
 // New returns the spans below the one of a request. The Redis is the one that it may ask.
 func New(r *tracing.Request, redis *tracing.Redis) *Spans { return &Spans{Request: r, redis: redis} }
@@ -43,12 +38,12 @@ func (s *Spans) Context() context.Context {
 
 // Limited makes a span of a decision on limits that gateways share, which began at a time.
 func (s *Spans) Limited(began time.Time, err error) {
-	s.AskedRedis(s.redis, "EVALSHA", began, failureOf(err))
+	s.AskedRedis(s.redis, "EVALSHA", began, FailureOf(err))
 }
 
 // Locked implements storage.Tracer.
 func (s *Spans) Locked(began time.Time, err error) {
-	s.AskedRedis(s.redis, "SET", began, failureOf(err))
+	s.AskedRedis(s.redis, "SET", began, FailureOf(err))
 }
 
 // Unlocked implements storage.Tracer.
@@ -63,7 +58,7 @@ func (s *Spans) Begin(method, target []byte) []byte {
 
 // End implements storage.Tracer.
 func (s *Spans) End(b *storage.Backend, code int, err error) {
-	e := tracing.Exchange{Upstream: b.Name, URL: b.URL + string(s.path), Failure: failureOf(err)}
+	e := tracing.Exchange{Upstream: b.Name, URL: b.URL + string(s.path), Failure: FailureOf(err)}
 	if err == nil {
 		e.Code = code
 	}
@@ -76,15 +71,15 @@ func Asked(q *tracing.Question, b *storage.Backend, path string, code int, err e
 		return
 	}
 	path, _, _ = strings.Cut(path, "?")
-	e := tracing.Exchange{Upstream: b.Name, URL: b.URL + path, Failure: failureOf(err)}
+	e := tracing.Exchange{Upstream: b.Name, URL: b.URL + path, Failure: FailureOf(err)}
 	if err == nil {
 		e.Code = code
 	}
 	q.End(&e)
 }
 
-// failureOf returns why there was no answer, in a word; "" if there was one.
-func failureOf(err error) string {
+// FailureOf returns why there was no answer, in a word; "" if there was one.
+func FailureOf(err error) string {
 	var failed *upstream.Error
 	switch {
 	case err == nil:

@@ -15,6 +15,22 @@ type alert struct {
 	detail   string
 }
 
+// A record is an expression that Prometheus keeps the values of, by the name that its convention has for it:
+// the labels that are left, the metric, and what was done with it.
+type record struct{ name, expr string }
+
+// records are what alerts compare with the past, and what longer times are looked at by.
+var records = []record{
+	{"job:gateway_requests:rate5m", `sum by (job) (rate(gateway_requests_total[5m]))`},
+	{"job_code:gateway_requests:rate5m", `sum by (job, code) (rate(gateway_requests_total[5m]))`},
+	{"job:gateway_errors:ratio_rate5m", `(sum by (job) (rate(gateway_requests_total{code=~"5.."}[5m])) or 0 * sum by (job) (rate(gateway_requests_total[5m])))
+  / sum by (job) (rate(gateway_requests_total[5m]))`},
+	{"job:gateway_request_duration_seconds:p50_rate5m", `histogram_quantile(0.5, sum by (job, le) (rate(gateway_request_duration_seconds_bucket[5m])))`},
+	{"job:gateway_request_duration_seconds:p99_rate5m", `histogram_quantile(0.99, sum by (job, le) (rate(gateway_request_duration_seconds_bucket[5m])))`},
+	{"job_policy:gateway_admission_denials:rate5m", `sum by (job, policy) (rate(gateway_admission_denials_total[5m]))`},
+	{"job_policy:gateway_rate_limited_requests:rate5m", `sum by (job, policy) (rate(gateway_rate_limited_requests_total[5m]))`},
+}
+
 // alerts are in the order of docs/runbooks.md. Their expressions keep the label job, so that each names the deployment of
 // the gateway that it concerns, whatever its name is. increase() does not see the event by which a series appears: the
 // gateway makes the counters of rare events at its start.
@@ -40,9 +56,14 @@ var alerts = []alert{{
 	summary: "Many requests are answered with server errors",
 	detail:  "{{ $labels.job }} answers {{ $value | humanizePercentage }} of its requests with a code of 500 or more.",
 }, {
+	name: "GatewayErrorsSpike", severity: "warning", during: "5m",
+	expr: `job:gateway_errors:ratio_rate5m > 0.01
+  and job:gateway_errors:ratio_rate5m > 5 * avg_over_time(job:gateway_errors:ratio_rate5m[6h] offset 15m)`,
+	summary: "Far more requests than before are answered with server errors",
+	detail:  "{{ $labels.job }} answers {{ $value | humanizePercentage }} of its requests with a code of 500 or more, at least 5 times what it was in the 6 hours before.",
+}, {
 	name: "GatewaySlow", severity: "warning", during: "10m",
-	expr: `histogram_quantile(0.99, sum by (job, le) (rate(gateway_request_duration_seconds_bucket{verb!="watch",code!="101"}[5m])))
-  > 2.5`,
+	expr:    `job:gateway_request_duration_seconds:p99_rate5m > 2.5`,
 	summary: "Requests take long",
 	detail:  "One in a hundred requests of {{ $labels.job }} takes longer than {{ $value | humanizeDuration }}, watches aside.",
 }, {
@@ -107,6 +128,23 @@ var alerts = []alert{{
 	summary: "Replicas do not agree about policies",
 	detail:  "The replicas of {{ $labels.job }} have {{ $value }} different sets of policies in force.",
 }, {
+	name: "GatewayDenialsSpike", severity: "warning", during: "5m",
+	// A policy that never refused anything before has no past to be compared with.
+	expr: `job_policy:gateway_admission_denials:rate5m > 0.1
+  unless job_policy:gateway_admission_denials:rate5m < 5 * avg_over_time(job_policy:gateway_admission_denials:rate5m[6h] offset 15m)`,
+	summary: "A policy refuses far more requests than before",
+	detail:  "The policy {{ $labels.policy }} of {{ $labels.job }} refuses {{ $value | humanize }} requests in a second, at least 5 times what it was in the 6 hours before.",
+}, {
+	name: "GatewayStateStale", severity: "warning", during: "5m",
+	expr:    `gateway_state_age_seconds > 300`,
+	summary: "Policies judge by stored objects that are old",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} last read {{ $labels.path }} {{ $value | humanizeDuration }} ago.",
+}, {
+	name: "GatewayBundleStale", severity: "warning", during: "5m",
+	expr:    `gateway_bundle_age_seconds > 1800`,
+	summary: "A bundle of policies is old",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} last heard {{ $value | humanizeDuration }} ago that its version of the bundle {{ $labels.bundle }} is the newest.",
+}, {
 	name: "GatewayPolicyCannotJudge", severity: "warning",
 	expr:    `sum by (job, policy) (increase(gateway_admission_ignored_failures_total[10m])) > 0`,
 	summary: "A policy lets requests pass that it cannot judge",
@@ -122,6 +160,16 @@ var alerts = []alert{{
 	summary: "A changed certificate, key or token cannot be used",
 	detail:  "{{ $labels.instance }} of {{ $labels.job }} goes on with the former file; it fails when that expires.",
 }, {
+	name: "GatewayCertificateExpires", severity: "warning", during: "15m",
+	expr:    `gateway_tls_certificate_expiry_timestamp_seconds - time() < 7 * 86400`,
+	summary: "A certificate expires within a week",
+	detail:  "{{ $labels.name }} of {{ $labels.instance }} of {{ $labels.job }} has a certificate that expires in {{ $value | humanizeDuration }}.",
+}, {
+	name: "GatewayCertificateExpiresNow", severity: "critical", during: "5m",
+	expr:    `gateway_tls_certificate_expiry_timestamp_seconds - time() < 86400`,
+	summary: "A certificate expires within a day, or has expired",
+	detail:  "{{ $labels.name }} of {{ $labels.instance }} of {{ $labels.job }} has a certificate that expires in {{ $value | humanizeDuration }}.",
+}, {
 	name: "GatewaySharedLimitsUnavailable", severity: "warning", during: "5m",
 	expr:    `gateway_shared_limit_unavailable_servers > 0`,
 	summary: "Redis does not answer",
@@ -136,6 +184,13 @@ var alerts = []alert{{
 	expr:    `sum by (job, sink) (increase(gateway_audit_lost_events_total[10m])) > 0`,
 	summary: "The audit log has gaps",
 	detail:  "{{ $labels.job }} has lost events of the audit log that were for its {{ $labels.sink }}.",
+}, {
+	name: "GatewayDecisionLogLosesDecisions", severity: "warning",
+	// The first loss makes the series, which increase() does not see.
+	expr: `sum by (job, sink, reason) (increase(gateway_decision_log_lost_events_total[10m])) > 0
+  or sum by (job, sink, reason) (gateway_decision_log_lost_events_total unless gateway_decision_log_lost_events_total offset 10m) > 0`,
+	summary: "The decision log has gaps",
+	detail:  "{{ $labels.job }} has lost decisions that were for its {{ $labels.sink }}: {{ $labels.reason }}.",
 }, {
 	name: "GatewayLogNotWritten", severity: "warning", during: "1m",
 	expr:    `sum by (job, log, sink, cause) (increase(gateway_log_write_failures_total[5m])) > 0`,
@@ -166,15 +221,20 @@ type group struct {
 }
 
 type rule struct {
-	Alert       string            `yaml:"alert"`
+	Record      string            `yaml:"record,omitempty"`
+	Alert       string            `yaml:"alert,omitempty"`
 	Expr        string            `yaml:"expr"`
 	For         string            `yaml:"for,omitempty"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
+	Labels      map[string]string `yaml:"labels,omitempty"`
+	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
 
-// alertGroups returns the alerts as a file of rules has them.
-func alertGroups() groups {
+// ruleGroups returns the records and the alerts as a file of rules has them.
+func ruleGroups() groups {
+	kept := group{Name: "gateway-records"}
+	for _, r := range records {
+		kept.Rules = append(kept.Rules, rule{Record: r.name, Expr: r.expr})
+	}
 	g := group{Name: "gateway"}
 	for _, a := range alerts {
 		g.Rules = append(g.Rules, rule{
@@ -186,5 +246,5 @@ func alertGroups() groups {
 			},
 		})
 	}
-	return groups{[]group{g}}
+	return groups{[]group{kept, g}}
 }

@@ -2,7 +2,7 @@
 //
 //	cd tools && go run ./monitoring ..
 //
-// The alerts are in alerts.go, the dashboard's panels in panels.go.
+// Records and alerts are in alerts.go, the dashboard's panels in panels.go.
 package main
 
 import (
@@ -42,12 +42,12 @@ func render() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := encodeYAML(alertGroups())
+	rules, err := encodeYAML(ruleGroups())
 	if err != nil {
 		return nil, err
 	}
 	object, err := encodeYAML(prometheusRule{
-		APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule", Metadata: metadata{Name: "gateway"}, Spec: alertGroups(),
+		APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule", Metadata: metadata{Name: "gateway"}, Spec: ruleGroups(),
 	})
 	if err != nil {
 		return nil, err

@@ -144,8 +144,9 @@ func (r *Request) EndAdmission() {
 	}
 }
 
-// End ends the span of the request with what is known of it now. The route is its path as a template, or empty.
-func (r *Request) End(o *telemetry.Record, scheme, route string) {
+// End ends the span of the request with what is known of it now.
+func (r *Request) End(o *telemetry.Record) {
+	scheme, route := o.Asked.Scheme, o.About.Template
 	r.EndAdmission()
 	if r.exchange != nil {
 		r.exchange.End()

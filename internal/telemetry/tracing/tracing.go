@@ -32,6 +32,8 @@ type Options struct {
 	PerMillion int32
 	// Version is the gateway's.
 	Version string
+	// Instance is the id of the process in what is sent.
+	Instance string
 	// Exporter sends spans in place of OTLP; nil is OTLP.
 	Exporter sdktrace.SpanExporter
 }
@@ -56,7 +58,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	if t.sampling, err = o.sampling(); err != nil {
 		return nil, err
 	}
-	r, err := otlp.Resource(ctx, o.Version)
+	r, err := otlp.Resource(ctx, o.Version, o.Instance)
 	if err != nil {
 		return nil, err
 	}
