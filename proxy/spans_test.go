@@ -437,7 +437,7 @@ func TestRecordsHaveNoSecrets(t *testing.T) {
 	}
 	outputs["audit log"], outputs["spans"] = audited.String(), spansText(kept.GetSpans())
 	for name, part := range map[string]string{
-		"log": "gateway.policy=refused", "metrics": `gateway_admission_denials_total{policy="refused"}`, "Events": leftOut,
+		"log": "gateway.policy=refused", "metrics": `gateway_admission_denials_total{policy="refused",reason="Invalid",resource="secrets"}`, "Events": leftOut,
 		"audit log": `"admission-gateway.io/denied-by":"refused"`, "spans": "/apis/authentication.k8s.io/v1/tokenreviews",
 	} {
 		if !strings.Contains(outputs[name], part) {

@@ -349,7 +349,11 @@ func TestKubernetesTakesTheObjects(t *testing.T) {
 	// kustomize's apiserver names this one itself, and the others none.
 	const namespace = "gateway-system"
 	c.namespace(t, namespace)
-	for name, text := range renderings(t) {
+	// Of the Pod of `helm test`.
+	c.must(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: "+namespace+"}\n", "apply", "-f", "-")
+	all := renderings(t)
+	all["everything/helm"] = everything(t)
+	for name, text := range all {
 		t.Run(name, func(t *testing.T) {
 			out := c.must(t, text, "apply", "--server-side", "--namespace="+namespace, "--validate=strict", "-f", "-")
 			defer c.must(t, text, "delete", "--namespace="+namespace, "--wait=false", "-f", "-")

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -87,7 +88,7 @@ var settings = []setting{
 	{"service.externalIPs", "[192.0.2.1]", "", "Service gateway", "spec", "- 192.0.2.1"},
 	{"service.externalTrafficPolicy", "Local", "{service: {type: LoadBalancer}}", "Service gateway", "spec", "externalTrafficPolicy: Local"},
 	{"service.internalTrafficPolicy", "Local", "", "Service gateway", "spec", "internalTrafficPolicy: Local"},
-	{"service.trafficDistribution", "PreferClose", "", "Service gateway", "spec", "trafficDistribution: PreferClose"},
+	{"service.trafficDistribution", "PreferSameZone", "", "Service gateway", "spec", "trafficDistribution: PreferSameZone"},
 	{"service.ipFamilyPolicy", "PreferDualStack", "", "Service gateway", "spec", "ipFamilyPolicy: PreferDualStack"},
 	{"service.ipFamilies", "[IPv6]", "", "Service gateway", "spec", "- IPv6"},
 	{"ingress.enabled", "true", "", "Ingress gateway", "spec.rules", "pathType: Prefix"},
@@ -177,6 +178,40 @@ func (s *setting) values(t *testing.T) map[string]any {
 	return all
 }
 
+// everything returns what is rendered of as many values as go together. The definition of HTTPRoutes is another project's.
+func everything(t *testing.T) string {
+	t.Helper()
+	all := map[string]any{}
+	for _, s := range settings {
+		isAlone := s.key == "mode" || s.key == "existingConfigMap" || strings.HasSuffix(s.key, "verride") || strings.HasPrefix(s.key, "httpRoute.") ||
+			s.key == "podDisruptionBudget.maxUnavailable" || s.key == "replicas" || s.key == "autoscaling.enabled" || strings.HasSuffix(s.key, "clientCASecret") ||
+			strings.Contains(s.beside, "mode:") || s.key == "service.ipFamilies" || s.key == "service.externalIPs" || s.key == "service.ipFamilyPolicy" || s.key == "terminationGracePeriodSeconds"
+		if !isAlone {
+			all = chartutil.CoalesceTables(s.values(t), all)
+		}
+	}
+	all["service"].(map[string]any)["type"] = "LoadBalancer"
+	for _, tls := range []any{all["tls"], all["admin"].(map[string]any)["tls"]} {
+		delete(tls.(map[string]any), "clientCASecret")
+	}
+	text, err := template(t, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Values go together.
+func TestChartEverything(t *testing.T) {
+	all := objects(t, everything(t))
+	if len(all) < 12 {
+		t.Errorf("there are only %d objects", len(all))
+	}
+	for _, o := range all {
+		checkObject(t, o)
+	}
+}
+
 // Each value reaches an object, and what is rendered then is what Kubernetes takes.
 func TestChartValues(t *testing.T) {
 	for _, s := range settings {
@@ -244,6 +279,39 @@ func TestChartPolicySources(t *testing.T) {
 	got, _ := json.Marshal(configuration.Policies)
 	if want := `[{"concerns":{"groups":["a.example.com"]},"owner":"team-a","path":"/etc/gateway/sources/team-a/p/q"},"/etc/gateway/sources/b"]`; string(got) != want {
 		t.Errorf("the paths are %s, want %s", got, want)
+	}
+}
+
+// The values that docs/install.md names for a purpose render.
+func TestChartValuesOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## By Helm\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := strings.Split(section, "```")
+	named := regexp.MustCompile("`(\\w+: [^`]+)`").FindAllStringSubmatch(blocks[len(blocks)-1], -1)
+	shown := []string{strings.TrimPrefix(blocks[len(blocks)-2], "yaml\n")} // the sources of policies
+	for _, m := range named {
+		shown = append(shown, m[1])
+	}
+	if len(shown) < 7 || !strings.Contains(shown[0], "policySources:") {
+		t.Fatalf("the page names %q", shown)
+	}
+	for _, text := range shown {
+		beside := text
+		if strings.HasPrefix(text, "existingConfigMap:") {
+			beside += "\nconfiguration: null"
+		}
+		rendered, err := template(t, (&setting{key: "mode", value: "Ingress", beside: beside}).values(t))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for _, o := range objects(t, rendered) {
+			checkObject(t, o)
+		}
 	}
 }
 

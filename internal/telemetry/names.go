@@ -38,21 +38,6 @@ func (n names) label(name string) attribute.Key {
 	return attribute.Key("gateway." + name)
 }
 
-// ofAnswer returns a set with the verb and the code of requests. OpenTelemetry's codes are numbers, which a class of them
-// is not.
-func (n names) ofAnswer(set attribute.Set, a answer) attribute.Set {
-	switch {
-	case !n.areSemantic:
-		return n.with(set, "verb", verbLabel(a.verb), "code", codeText(a.code))
-	case a.code == 0:
-		return n.with(set, "verb", verbLabel(a.verb))
-	case a.code < 10:
-		return n.with(set, "verb", verbLabel(a.verb), "code_class", codeText(a.code))
-	}
-	labelled := n.with(set, "verb", verbLabel(a.verb))
-	return attribute.NewSet(append(labelled.ToSlice(), attribute.Int("http.response.status_code", a.code))...)
-}
-
 // set returns the set of labels and their values.
 func (n names) set(pairs ...string) attribute.Set { return n.with(attribute.Set{}, pairs...) }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -41,6 +42,21 @@ func (t *Telemetry) RequestDone(r *Record, in *Series) {
 	if r.Spent.Backend > 0 && !t.requests.names.areSemantic { // Exchanges measures then
 		t.requests.backendOf(r.Way, in).add(r.Spent.Backend, &r.Trace)
 	}
+}
+
+// A Series remembers the series of the requests of one operation: of those that have the same verb, come by the same way
+// and name the same resource. It spares RequestDone to look them up. The zero value is one that remembers nothing yet.
+type Series struct {
+	last    [6]atomic.Pointer[codeSeries] // by the class of the code; most operations have one code of a class
+	backend atomic.Pointer[histogram]
+}
+
+// codeSeries are the series of requests that are answered by one code.
+type codeSeries struct {
+	code     int
+	shape    shape
+	count    *atomic.Uint64
+	duration *histogram // nil if durations are not counted
 }
 
 // of returns the series of a request.
@@ -120,6 +136,21 @@ func (p *placeSeries) durationOf(verb resource.Verb, code int) *histogram {
 	return &p.writes
 }
 
+func (q *requests) shapeOf(r *Record, code int) shape {
+	if !q.names.areSemantic {
+		return shape{}
+	}
+	return shape{methodNamed(r.Asked.Method), r.Asked.Scheme == "https", code, r.About.Template}
+}
+
+// timedBy returns the histogram of the requests of a shape.
+func (p *placeSeries) timedBy(s shape) *histogram {
+	if h := p.timed.get(s, maxShapes, newShape); h != nil {
+		return h
+	}
+	return p.timed.get(shape{isSecure: s.isSecure, code: unknownCode}, math.MaxInt, newShape)
+}
+
 // requests holds the series of requests. It is the SDK's metric producer for them.
 type requests struct {
 	start    time.Time
@@ -128,6 +159,15 @@ type requests struct {
 	backends intern[Way, histogram]
 
 	exchanges intern[server, Exchanges] // in place of backends with the names of OpenTelemetry
+}
+
+// ExchangesWith returns what measures the exchanges with a backend, by its name and the URL of its first server. It is nil
+// with the names of Prometheus, under which the time that backends take is a part of the requests'.
+func ExchangesWith(t *Telemetry, upstream, first string) *Exchanges {
+	if !t.requests.names.areSemantic {
+		return nil
+	}
+	return t.requests.exchanges.get(server{upstream, first}, maxPlaces, newExchanges)
 }
 
 func (q *requests) placeOf(r *Record) *placeSeries {
@@ -174,6 +214,22 @@ func codeText(code int) string {
 	return strconv.Itoa(code)
 }
 
+// ofAnswer returns a set with the verb and the code of requests. OpenTelemetry's codes are numbers, which a class of them
+// is not.
+func (q *requests) ofAnswer(set attribute.Set, a answer) attribute.Set {
+	n := q.names
+	switch {
+	case !n.areSemantic:
+		return n.with(set, "verb", verbLabel(a.verb), "code", codeText(a.code))
+	case a.code == 0:
+		return n.with(set, "verb", verbLabel(a.verb))
+	case a.code < 10:
+		return n.with(set, "verb", verbLabel(a.verb), "code_class", codeText(a.code))
+	}
+	labelled := n.with(set, "verb", verbLabel(a.verb))
+	return attribute.NewSet(append(labelled.ToSlice(), attribute.Int("http.response.status_code", a.code))...)
+}
+
 // Produce is called by the SDK for each scrape.
 func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	now := time.Now()
@@ -183,7 +239,7 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		labels := q.names.set("group", p.group, "resource", p.resource, "route", p.way.Route, "upstream", p.way.Upstream)
 		for a, n := range p.answers.values() {
 			counts = append(counts, metricdata.DataPoint[int64]{
-				Attributes: q.names.ofAnswer(labels, a), StartTime: q.start, Time: now, Value: int64(n.Load()),
+				Attributes: q.ofAnswer(labels, a), StartTime: q.start, Time: now, Value: int64(n.Load()),
 			})
 		}
 		for kind, h := range map[string]*histogram{"read": &p.reads, "write": &p.writes} {

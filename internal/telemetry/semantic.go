@@ -64,21 +64,6 @@ type shape struct {
 	template string // of the path
 }
 
-func (q *requests) shapeOf(r *Record, code int) shape {
-	if !q.names.areSemantic {
-		return shape{}
-	}
-	return shape{methodNamed(r.Asked.Method), r.Asked.Scheme == "https", code, r.About.Template}
-}
-
-// timedBy returns the histogram of the requests of a shape.
-func (p *placeSeries) timedBy(s shape) *histogram {
-	if h := p.timed.get(s, maxShapes, newShape); h != nil {
-		return h
-	}
-	return p.timed.get(shape{isSecure: s.isSecure, code: unknownCode}, math.MaxInt, newShape)
-}
-
 // newShape keeps the template, which belongs to a set of policies and no request.
 func newShape(s shape) (shape, *histogram) { return s, new(histogram) }
 
@@ -120,15 +105,6 @@ type exchange struct {
 // server names the servers of a backend.
 type server struct{ upstream, url string }
 
-// ExchangesWith returns what measures the exchanges with a backend, by its name and the URL of its first server. It is nil
-// with the names of Prometheus, under which the time that backends take is a part of the requests'.
-func ExchangesWith(t *Telemetry, upstream, first string) *Exchanges {
-	if !t.requests.names.areSemantic {
-		return nil
-	}
-	return t.requests.exchanges.get(server{upstream, first}, maxPlaces, newExchanges)
-}
-
 func newExchanges(s server) (server, *Exchanges) {
 	all := []attribute.KeyValue{attribute.String("gateway.upstream", s.upstream)}
 	if u, err := url.Parse(s.url); err == nil {
@@ -149,8 +125,8 @@ func (e *Exchanges) Add(method []byte, code int, failure string, took time.Durat
 	if e == nil {
 		return
 	}
-	of := exchange{methodNamed(method), knownCode(code), failure}
-	if of.code == 0 && failure == "" {
+	of := exchange{methodNamed(method), code, failure}
+	if code == 0 && failure == "" {
 		of.failure = "_OTHER" // of the convention: an answer that is none
 	}
 	h := e.timed.get(of, maxShapes, newExchange)

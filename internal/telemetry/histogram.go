@@ -72,18 +72,3 @@ func (h *histogram) point(attributes attribute.Set, start, now time.Time) (p met
 	}
 	return p
 }
-
-// A Series remembers the series of the requests of one operation: of those that have the same verb, come by the same way
-// and name the same resource. It spares RequestDone to look them up. The zero value is one that remembers nothing yet.
-type Series struct {
-	last    [6]atomic.Pointer[codeSeries] // by the class of the code; most operations have one code of a class
-	backend atomic.Pointer[histogram]
-}
-
-// codeSeries are the series of requests that are answered by one code.
-type codeSeries struct {
-	code     int
-	shape    shape
-	count    *atomic.Uint64
-	duration *histogram // nil if durations are not counted
-}
