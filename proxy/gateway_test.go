@@ -119,7 +119,8 @@ func newTestGateway(t testing.TB, c *config.Configuration, set func() *policies.
 // newObserved returns a gateway that makes spans with a tracer; nil makes none.
 func newObserved(t testing.TB, c *config.Configuration, set func() *policies.Set, tracer *tracing.Tracer) *Gateway {
 	t.Helper()
-	metrics, err := telemetry.New(telemetry.Options{Version: "test"})
+	isSemantic := string(c.Telemetry.Metrics.Names) == string(config.OpenTelemetryNames)
+	metrics, err := telemetry.New(telemetry.Options{Version: "test", AreNamesSemantic: isSemantic})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -421,3 +421,40 @@ func TestUnsampled(t *testing.T) {
 		t.Errorf("%d spans", len(spans))
 	}
 }
+
+// With the names of OpenTelemetry each request and each exchange with a backend is measured, by what the conventions ask for.
+func TestExchangesAreMeasured(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/cut" {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer backend.Close()
+	c, err := config.Load("", config.Flags{Upstream: backend.URL, Dialect: "Plain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Telemetry.Metrics.Names = config.MetricNames(config.OpenTelemetryNames)
+	g := newTestGateway(t, c, noPolicies)
+	address := startGateway(t, g)
+	for _, path := range []string{"/tea", "/cut"} {
+		exchangeRaw(t, address, []byte("POST "+path+" HTTP/1.1\r\nHost: gateway\r\nContent-Length: 0\r\n\r\n"))
+	}
+	if err := g.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	g.metrics.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	host, port, _ := strings.Cut(strings.TrimPrefix(backend.URL, "http://"), ":")
+	for _, want := range []string{
+		`http_server_request_duration_seconds_count\{gateway_group="other",gateway_resource="other",.*http_request_method="POST",http_response_status_code="418",url_scheme="http"\} 1`,
+		`http_server_request_duration_seconds_count\{error_type="502",.*http_response_status_code="502",url_scheme="http"\} 1`,
+		`http_client_request_duration_seconds_count\{error_type="418",.*http_request_method="POST",http_response_status_code="418",server_address="` + host + `",server_port="` + port + `"\} 1`,
+		`http_client_request_duration_seconds_count\{error_type="[A-Za-z_]+",.*http_request_method="POST",server_address="` + host + `",server_port="` + port + `"\} 1`,
+	} {
+		if !regexp.MustCompile(`(?m)^` + want + `$`).MatchString(w.Body.String()) {
+			t.Errorf("no line %s in\n%s", want, w.Body)
+		}
+	}
+}
