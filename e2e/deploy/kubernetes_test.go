@@ -352,7 +352,7 @@ func TestKubernetesTakesTheObjects(t *testing.T) {
 	// Of the Pod of `helm test`.
 	c.must(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: "+namespace+"}\n", "apply", "-f", "-")
 	all := renderings(t)
-	all["everything/helm"] = everything(t)
+	all["everything/helm"] = allValues(t)
 	for name, text := range all {
 		t.Run(name, func(t *testing.T) {
 			out := c.must(t, text, "apply", "--server-side", "--namespace="+namespace, "--validate=strict", "-f", "-")

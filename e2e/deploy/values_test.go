@@ -178,8 +178,8 @@ func (s *setting) values(t *testing.T) map[string]any {
 	return all
 }
 
-// everything returns what is rendered of as many values as go together. The definition of HTTPRoutes is another project's.
-func everything(t *testing.T) string {
+// allValues returns what is rendered of as many values as go together. The definition of HTTPRoutes is another project's.
+func allValues(t *testing.T) string {
 	t.Helper()
 	all := map[string]any{}
 	for _, s := range settings {
@@ -203,7 +203,7 @@ func everything(t *testing.T) string {
 
 // Values go together.
 func TestChartEverything(t *testing.T) {
-	all := objects(t, everything(t))
+	all := objects(t, allValues(t))
 	if len(all) < 12 {
 		t.Errorf("there are only %d objects", len(all))
 	}
