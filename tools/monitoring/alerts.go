@@ -58,7 +58,8 @@ var alerts = []alert{{
 }, {
 	name: "GatewayErrorsSpike", severity: "warning", during: "5m",
 	expr: `job:gateway_errors:ratio_rate5m > 0.01
-  and job:gateway_errors:ratio_rate5m > 5 * avg_over_time(job:gateway_errors:ratio_rate5m[6h] offset 15m)`,
+  and job:gateway_errors:ratio_rate5m > 5 * avg_over_time(job:gateway_errors:ratio_rate5m[6h] offset 15m)
+  and job:gateway_requests:rate5m > 1`,
 	summary: "Far more requests than before are answered with server errors",
 	detail:  "{{ $labels.job }} answers {{ $value | humanizePercentage }} of its requests with a code of 500 or more, at least 5 times what it was in the 6 hours before.",
 }, {
