@@ -137,7 +137,7 @@ var settings = []setting{
 	{"nodeSelector", "{disk: ssd}", "", "", "spec.template.spec.nodeSelector", "disk: ssd"},
 	{"tolerations", "[{key: k, operator: Exists}]", "", "", "spec.template.spec.tolerations", "operator: Exists"},
 	{"affinity", "{nodeAffinity: {}}", "", "", "spec.template.spec.affinity", "nodeAffinity: {}"},
-	{"topologySpreadConstraints", "[{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]", "", "", "spec.template.spec.topologySpreadConstraints", "maxSkew: 2"},
+	{"topologySpreadConstraints", "[{maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {a: b}}}]", "", "", "spec.template.spec.topologySpreadConstraints", "maxSkew: 2"},
 	{"priorityClassName", "high", "", "", "spec.template.spec.priorityClassName", "high"},
 	{"runtimeClassName", "gvisor", "", "", "spec.template.spec.runtimeClassName", "gvisor"},
 	{"schedulerName", "own", "", "", "spec.template.spec.schedulerName", "own"},
