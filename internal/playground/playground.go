@@ -100,13 +100,13 @@ func (p *Playground) Ask(ctx context.Context, text []byte) (*story.Story, error)
 		return nil, status.TooManyRequests("the playground judges one question at a time: ask again in a moment", 1)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel() // not as soon as there is an answer, which could be lost then
 	type answer struct {
 		story *story.Story
 		err   error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		defer cancel()
 		explained, err := p.judge(ctx, asked, len(text))
 		<-p.place
 		done <- answer{explained, err}
