@@ -98,7 +98,8 @@ func (a *admitter) LogDecision(e *admission.Evaluation) {
 	if a.number == 0 {
 		a.number = log.NextRequest()
 	}
-	r := decisions.Request{Number: a.number, ID: a.trail.record.ID}
+	in := a.gateway.inForce(a.scope.set)
+	r := decisions.Request{Number: a.number, ID: a.trail.record.ID, Configuration: in.Configuration, Policies: in.Policies}
 	if a.who.client.IsValid() {
 		r.Client = a.who.client.String()
 	}

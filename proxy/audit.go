@@ -237,7 +237,9 @@ func beginRecording(h *handler) error {
 	if h.who.client != peer.Addr {
 		client = h.who.client.String()
 	}
+	in := h.gateway.inForce(h.set)
 	err := h.trail.events.Begin(to, h.set.Audit(), &audit.Start{
+		Configuration: in.Configuration, Policies: in.Policies,
 		ID: id, Target: str(h.trail.target), Agent: str(head.Value(message.FieldUserAgent)), Info: &h.request.Info,
 		User: &h.who.user, Client: client, Peer: peer.IP, Received: h.request.Started,
 	}, func() string { return string(telemetry.AppendRequestID(nil)) })

@@ -59,7 +59,7 @@ func (w *watched) events(t *testing.T, from *keptEvents) string {
 	return strings.Join(lines, "")
 }
 
-var unlikeEvents = regexp.MustCompile(`("(?:auditID|requestReceivedTimestamp|stageTimestamp)":)"[^"]*"`)
+var unlikeEvents = regexp.MustCompile(`("(?:auditID|requestReceivedTimestamp|stageTimestamp|admission-gateway.io/configuration|admission-gateway.io/policies)":)"[^"]*"`)
 
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1

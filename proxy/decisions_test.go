@@ -140,7 +140,7 @@ var volatile = []struct {
 	find *regexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`"(uid|creationTimestamp|decision_id|timestamp|requested_by|request_id)":"[^"]+"`), `"$1":"…"`},
+	{regexp.MustCompile(`"(uid|creationTimestamp|decision_id|timestamp|requested_by|request_id|configuration|policies)":"[^"]+"`), `"$1":"…"`},
 	{regexp.MustCompile(`"host":"[^"]+"`), `"host":"…"`},
 	{regexp.MustCompile(`"timer_rego_query_eval_ns":[0-9]+`), `"timer_rego_query_eval_ns":…`},
 	{regexp.MustCompile(`"span_id":"[0-9a-f]{16}"`), `"span_id":"…"`},

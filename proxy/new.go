@@ -55,6 +55,7 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
 		common: s, policies: o.Policies, clock: o.Clock, refusesPlainly: o.RefusesPlainly, isUncounted: o.IsUncounted,
+		configuration: telemetry.ShortHash(c.Hash()),
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
 		unregistered:  c.UnregisteredResources,
 		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,

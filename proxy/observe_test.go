@@ -57,7 +57,7 @@ func (w *watched) lines(t *testing.T) string {
 	return unlike.ReplaceAllString(w.out.String(), "$1=…")
 }
 
-var unlike = regexp.MustCompile(`\b(time|http\.request\.id|gateway\.duration|gateway\.upstream\.duration|server\.address)=\S+`)
+var unlike = regexp.MustCompile(`\b(time|http\.request\.id|gateway\.duration|gateway\.upstream\.duration|gateway\.configuration\.hash|gateway\.policies\.hash|server\.address)=\S+`)
 
 func (w *watched) ask(t *testing.T, method, target, body string, header ...string) *http.Response {
 	t.Helper()
@@ -331,7 +331,7 @@ func spansText(spans tracetest.SpanStubs) string {
 	return ports.ReplaceAllString(b.String(), "$1*")
 }
 
-var ports = regexp.MustCompile(`(127\.0\.0\.1:|server\.port=|x-request-id=)[0-9a-f-]+`)
+var ports = regexp.MustCompile(`(127\.0\.0\.1:|server\.port=|x-request-id=|\.hash=)[0-9a-f-]+`)
 
 // traced gives the gateway a tracer whose spans are kept.
 func (w *watched) traced(t *testing.T, perMillion int32) *tracetest.InMemoryExporter {

@@ -70,6 +70,8 @@ type Gateway struct {
 	*common
 	routes   *routeTable
 	policies func() *policies.Set
+	// configuration names the configuration by its hash.
+	configuration string
 
 	requestLimits storage.Limits
 	protobuf      protobuf.Reader

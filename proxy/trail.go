@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/explaining"
 	"github.com/admission-gateway/gateway/proxy/responses"
 	"github.com/admission-gateway/gateway/proxy/spans"
@@ -104,6 +105,7 @@ func (t *trail) nameNew() {
 func recorded(h *handler) *telemetry.Record {
 	r := &h.trail.record
 	r.Client, r.User = h.who.client, h.who.user.Name
+	r.InForce = h.gateway.inForce(h.set)
 	r.Outcome.Code = h.request.Response.Status()
 	if report := &h.admission.report; !report.IsEmpty() {
 		r.Outcome.Noted = notedIn(report)
@@ -136,6 +138,11 @@ func recorded(h *handler) *telemetry.Record {
 	}
 	r.Asked.Scheme = h.incoming.Peer().Proto
 	return r
+}
+
+// inForce names what decides over a request.
+func (g *Gateway) inForce(set *policies.Set) telemetry.InForce {
+	return telemetry.InForce{Configuration: g.configuration, Policies: telemetry.ShortHash(set.Hash())}
 }
 
 // detachedRecord returns a record for an answer that goes on without the handler. The request's head stays until then,

@@ -82,6 +82,8 @@ func appendCustom(dst []byte, e *admission.Evaluation, r *Request) []byte {
 	} else {
 		dst = appendText(dst, "verdict", string(admission.Errored))
 	}
+	dst = appendText(dst, "configuration", r.Configuration)
+	dst = appendText(dst, "policies", r.Policies)
 	return append(appendText(dst, "request_id", r.ID), '}')
 }
 

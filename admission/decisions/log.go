@@ -109,6 +109,8 @@ type Request struct {
 	ID, Client string
 	// Trace and Span are its place in a trace; empty if it has none.
 	Trace, Span string
+	// Configuration and Policies name what decides over the request.
+	Configuration, Policies string
 }
 
 // largeBuffer is how much memory is kept for the next event.

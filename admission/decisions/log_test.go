@@ -147,9 +147,9 @@ func TestEvent(t *testing.T) {
 		r    Request
 		want string
 	}{
-		{"whole", whole, Request{7, "r", "192.0.2.1", "aa", "bb"},
+		{"whole", whole, Request{7, "r", "192.0.2.1", "aa", "bb", "0a1b", "2c3d"},
 			`{"labels":{"a":"\"1\"","b":"2"},"decision_id":"an-id","trace_id":"aa","span_id":"bb","bundles":{"team":{"revision":"r1"}},"path":"tickets/deny",` +
-				`"input":{"n":12345678901234567890},"result":["no"],"erased":["/input/x"],` + tail + `"binding":"b","engine":"Rego","actions":["Deny"],"violations":1,"request_id":"r"}}`},
+				`"input":{"n":12345678901234567890},"result":["no"],"erased":["/input/x"],` + tail + `"binding":"b","engine":"Rego","actions":["Deny"],"violations":1,"configuration":"0a1b","policies":"2c3d","request_id":"r"}}`},
 		{"failed", failed, Request{Number: 7, Client: "192.0.2.1"},
 			`{"labels":{"a":"\"1\"","b":"2"},"decision_id":"an-id","bundles":{"team":{}},"path":"tickets/deny","input":{"n":12345678901234567890},` +
 				`"error":{"code":"eval_conflict_error","message":"line\n\"two\""},` + tail + `"engine":"Rego","actions":["Deny"],"verdict":"Error"}}`},

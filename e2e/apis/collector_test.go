@@ -62,7 +62,7 @@ func startCollector(t *testing.T, protocol string) *collector {
 }
 
 // varies finds what no two runs have in common. Bodies have versions of objects, which are hashes.
-var varies = regexp.MustCompile(`(127\.0\.0\.1:|server\.port=|response\.body\.size=|service\.version=|service\.instance\.id=|` +
+var varies = regexp.MustCompile(`(127\.0\.0\.1:|server\.port=|response\.body\.size=|service\.version=|service\.instance\.id=|\.hash=|` +
 	`telemetry\.sdk\.version=|scope \S+ ")[^/"\n]+`)
 
 // spansText writes the spans that arrived as trees, by resource and scope, without times and the ids of spans.

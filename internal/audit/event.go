@@ -31,6 +31,8 @@ type Event struct {
 
 	// RequestObject and ResponseObject are JSON; empty for none.
 	RequestObject, ResponseObject []byte
+	// Configuration and Policies name what decided over the request, by hashes; empty if that is not known.
+	Configuration, Policies string
 	// Annotations are sorted by key.
 	Annotations []Annotation
 }
@@ -74,7 +76,7 @@ func (e *Event) Append(dst []byte) []byte {
 	w.object("responseObject", e.ResponseObject)
 	w.time("requestReceivedTimestamp", e.Received)
 	w.time("stageTimestamp", e.At)
-	w.annotations(e.Annotations)
+	w.annotations(e)
 	w.raw("}\n")
 	return w.to
 }
@@ -229,16 +231,27 @@ func (w *writer) time(name string, t time.Time) {
 	w.raw(`"`)
 }
 
-func (w *writer) annotations(all []Annotation) {
-	if len(all) == 0 {
-		return
-	}
-	w.name("annotations")
-	for i, a := range all {
-		w.separate('{', i)
+func (w *writer) annotations(e *Event) {
+	written := 0
+	add := func(a Annotation) {
+		if written == 0 {
+			w.name("annotations")
+		}
+		w.separate('{', written)
 		w.text(a.Key)
 		w.raw(":")
 		w.text(a.Value)
+		written++
 	}
-	w.raw("}")
+	for _, a := range [...]Annotation{{ConfigurationHash, e.Configuration}, {PoliciesHash, e.Policies}} {
+		if a.Value != "" {
+			add(a)
+		}
+	}
+	for _, a := range e.Annotations {
+		add(a)
+	}
+	if written > 0 {
+		w.raw("}")
+	}
 }

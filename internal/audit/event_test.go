@@ -34,6 +34,7 @@ func fullEvent() *Event {
 		Answer:        Answer{403, &Status{"Failure", "no\nway", "Forbidden", []byte(`{"name":"o-1"}`)}},
 		RequestObject: []byte("{\n  \"a\": 1.00\n}"), ResponseObject: []byte(`{"kind":"Status"}`),
 		Received: received, At: received.Add(1500 * time.Microsecond),
+		Configuration: "0a1b", Policies: "2c3d",
 		Annotations: []Annotation{{"a/b", "1"}, {"c/d", "\u2028"}},
 	}
 }
@@ -70,7 +71,7 @@ func TestEventIsKubernetes(t *testing.T) {
 		RequestObject:            &runtime.Unknown{Raw: []byte(`{  "a": 1.00}`), ContentType: "application/json"},
 		ResponseObject:           &runtime.Unknown{Raw: []byte(`{"kind":"Status"}`), ContentType: "application/json"},
 		RequestReceivedTimestamp: micro(received), StageTimestamp: micro(received.Add(1500 * time.Microsecond)),
-		Annotations: map[string]string{"a/b": "1", "c/d": "\u2028"},
+		Annotations: map[string]string{ConfigurationHash: "0a1b", PoliciesHash: "2c3d", "a/b": "1", "c/d": "\u2028"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -26,6 +26,9 @@ const (
 	FailedIn = "admission-gateway.io/failed-in"
 	// Explained says that the request was only explained: nothing of it reached the backend.
 	Explained = "admission-gateway.io/explained"
+	// ConfigurationHash and PoliciesHash name what decided over a request.
+	ConfigurationHash = "admission-gateway.io/configuration"
+	PoliciesHash      = "admission-gateway.io/policies"
 	// Omitted says why an object is not recorded.
 	Omitted = "admission-gateway.io/omitted"
 
@@ -66,6 +69,8 @@ type Start struct {
 	Client   string // the client's address
 	Peer     string // the address that the connection comes from
 	Received time.Time
+	// Configuration and Policies name what decides over the request.
+	Configuration, Policies string
 }
 
 // Begin begins to record a request, if the policy wants it recorded. Its strings, the user and the info
@@ -86,7 +91,7 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 	r.sources = [2]string{s.Client, s.Peer}
 	r.event = Event{
 		ID: s.ID, Level: r.decision.Level, Target: s.Target, Info: s.Info, User: s.User, Sources: r.sources[:], Agent: s.Agent,
-		Received: s.Received, Object: Reference{Name: selectedName(s.Info)},
+		Received: s.Received, Object: Reference{Name: selectedName(s.Info)}, Configuration: s.Configuration, Policies: s.Policies,
 	}
 	if s.Client == s.Peer {
 		r.event.Sources = r.sources[:1]

@@ -17,6 +17,7 @@ type Record struct {
 	Asked   Asked
 	About   About
 	Way     Way
+	InForce InForce
 	Outcome Outcome
 	Spent   Spent
 }
@@ -48,6 +49,16 @@ type About struct {
 	// resources, but not one of these.
 	IsDescribed bool
 }
+
+// InForce names what decided over a request: the beginnings of the hashes of the configuration and of the policy files, as
+// the status shows them.
+type InForce struct{ Configuration, Policies string }
+
+// hashLength is how much of a hash names it.
+const hashLength = 12
+
+// ShortHash returns the beginning of a hash that names it.
+func ShortHash(hash string) string { return hash[:min(len(hash), hashLength)] }
 
 // A Way says which way a request took: names of the configuration, or empty.
 type Way struct{ Route, Upstream string }
@@ -82,6 +93,14 @@ type Spent struct {
 	Took, Backend time.Duration
 	// Received and Sent are the bytes of the bodies of the request and of its answer.
 	Received, Sent int64
+}
+
+// refusedBy returns what decided over a request that was refused, or got no answer; "" for any other.
+func (r *Record) refusedBy(hash string) string {
+	if !r.Outcome.IsRefusedOrFailed() {
+		return ""
+	}
+	return hash
 }
 
 // IsRefusedOrFailed reports whether the request was refused, or got no answer.

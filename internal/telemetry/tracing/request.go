@@ -192,6 +192,8 @@ func (r *Request) End(o *telemetry.Record) {
 	text("gateway.name", o.About.Name)
 	text("gateway.route", o.Way.Route)
 	text("gateway.upstream", o.Way.Upstream)
+	text("gateway.configuration.hash", o.InForce.Configuration)
+	text("gateway.policies.hash", o.InForce.Policies)
 	text("gateway.reason", o.Outcome.Reason)
 	text("gateway.policy", o.Outcome.Policy)
 	text("gateway.binding", o.Outcome.Binding)
