@@ -1,8 +1,10 @@
 package config
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
@@ -164,4 +168,105 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: pending later are %v, %v, want %v", c.after, again, err, pending)
 		}
 	}
+}
+
+// TestReloadOfEachKey changes each key of a whole configuration file, one at a time: it comes into force, or the setting is
+// named that needs a restart, as Settings say.
+func TestReloadOfEachKey(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig(t, dir, api.Cluster{Server: "https://10.0.0.1:6443", InsecureSkipTLSVerify: true}, api.AuthInfo{Token: "secret"})
+	file := filepath.Join(dir, "gateway.json")
+	whole := wholeFile(t)
+	write := func() {
+		data, err := json.Marshal(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testutil.WriteFile(t, file, string(data))
+	}
+	write()
+	running, err := Load(file, Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := regexp.MustCompile(`\[\d+\]`)
+	settingOf := func(path string) *Setting {
+		for key := index.ReplaceAllString(path, ""); key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
+			if s := SettingOf(key); s != nil {
+				return s
+			}
+		}
+		return nil
+	}
+	seen := map[string]bool{}
+	change := func(path string, is any, set func(any)) {
+		setting := settingOf(path)
+		if setting == nil {
+			t.Errorf("%s has no setting", path)
+			return
+		}
+		defer set(is)
+		for _, other := range others(is) {
+			set(other)
+			write()
+			next, pending, err := running.Reload(file, Flags{})
+			switch {
+			case err != nil:
+				continue // this value is not valid
+			case setting.Restart != "" && (!slices.Equal(pending, []string{setting.Key}) || !next.IsSame(running)):
+				t.Errorf("%s: %v: %s must need a restart; pending are %v", path, other, setting.Key, pending)
+			case setting.Restart == "" && (len(pending) > 0 || next.IsSame(running)):
+				t.Errorf("%s: %v must come into force; pending are %v", path, other, pending)
+			}
+			seen[setting.Key] = true
+			return
+		}
+	}
+	var walk func(path string, at any, set func(any))
+	walk = func(path string, at any, set func(any)) {
+		switch at := at.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(at)) {
+				if inner := strings.TrimPrefix(path+"."+key, "."); inner != "apiVersion" && inner != "kind" {
+					walk(inner, at[key], func(v any) { at[key] = v })
+				}
+			}
+		case []any:
+			for i := range at {
+				walk(fmt.Sprintf("%s[%d]", path, i), at[i], func(v any) { at[i] = v })
+			}
+		default:
+			change(path, at, set)
+		}
+	}
+	walk("", whole, nil)
+	for _, s := range Settings {
+		if !seen[s.Key] {
+			t.Errorf("no key of %s could be changed", s.Key)
+		}
+	}
+}
+
+// others are values that a key may have in place of one.
+func others(is any) []any {
+	switch is := is.(type) {
+	case bool:
+		return []any{!is}
+	case json.Number:
+		n, _ := is.Int64()
+		return []any{n + 1, n - 1}
+	}
+	text := fmt.Sprint(is)
+	all := []any{text + "x", "x" + text, strings.Replace(text, "/", "/x", 1), strings.Replace(text, "127.0.0.1:8", "127.0.0.1:9", 1), text + ":1", "10.0.0.0/9"}
+	for _, list := range wordLists() {
+		words := reflect.ValueOf(list)
+		for i := range words.Len() {
+			if words.Index(i).String() == text {
+				for k := range words.Len() {
+					all = append(all, words.Index(k).String())
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(v any) bool { return v == is })
 }

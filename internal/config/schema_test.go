@@ -27,14 +27,19 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// wordsOf returns the words that the reader takes for a type, of the lists that it compares with. The empty word stands
-// where it is the same as leaving the key out.
-func wordsOf(t reflect.Type) (words []string, isWord bool) {
-	for _, list := range []any{
+// wordLists returns the lists of words that the reader compares with.
+func wordLists() []any {
+	return []any{
 		admitOns, anonymous, auditModes, clientCertificates, credentials, dialects, errorFormats, eventWays, explainedValues,
 		fieldNames, forwarded, loggedRequests, logFormats, logLevels, metricNames, protocols, redisModes, regoVersions, requestIDs,
 		tlsVersions, underscores, undescribedWays, writeLocks, []apiserverv1.AudienceMatchPolicyType{apiserverv1.AudienceMatchPolicyMatchAny},
-	} {
+	}
+}
+
+// wordsOf returns the words that the reader takes for a type, of the lists that it compares with. The empty word stands
+// where it is the same as leaving the key out.
+func wordsOf(t reflect.Type) (words []string, isWord bool) {
+	for _, list := range wordLists() {
 		v := reflect.ValueOf(list)
 		if v.Type().Elem() != t {
 			continue
