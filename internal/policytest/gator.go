@@ -1,34 +1,42 @@
 package policytest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // gatorSuite is a suite of gator, the test tool of Gatekeeper.
 type gatorSuite struct {
-	Tests []struct {
-		Name, Template, Constraint string
-		Skip                       bool
-		Cases                      []struct {
-			Name, Object string
-			Skip         bool
-			Inventory    []string
-			Assertions   []struct {
-				Violations any
-				Message    string
-			}
-		}
+	Skip  bool
+	Tests []gatorTest
+}
+
+// gatorTest is a template and a constraint with cases, or a constraint that has to be invalid.
+type gatorTest struct {
+	Name, Template, Constraint, Expansion string
+	Invalid, Skip                         bool
+	Cases                                 []gatorCase
+}
+
+type gatorCase struct {
+	Name, Object string
+	Skip         bool
+	Inventory    []string
+	Assertions   []struct {
+		Violations any
+		Message    string
 	}
 }
 
@@ -38,43 +46,128 @@ func readGator(s *suite, o *manifest.Object) error {
 	if err := json.Unmarshal(o.JSON, &g); err != nil {
 		return err
 	}
-	dir := filepath.Dir(s.file)
-	for i, test := range g.Tests {
-		for j, c := range test.Cases {
-			one := &testCase{file: s.file, id: test.Name + "/" + c.Name}
-			one.at(o, fmt.Sprintf("tests[%d].cases[%d]", i, j))
-			one.Name = c.Name
-			one.setting.Paths = relative(dir, []string{test.Template, test.Constraint})
-			one.files = relative(dir, append([]string{c.Object}, c.Inventory...))
-			objects, err := objectsIn(filepath.Join(dir, c.Object))
-			if err != nil {
-				return err
-			}
-			if len(objects) == 0 {
-				return fmt.Errorf("%s has no object", c.Object)
-			}
-			one.Object = clusterWide(objects[0])
-			for _, file := range c.Inventory {
-				more, err := objectsIn(filepath.Join(dir, file))
-				if err != nil {
-					return err
-				}
-				one.setting.Objects = append(one.setting.Objects, more...)
-			}
-			one.violations = []violations{}
-			for k, a := range c.Assertions {
-				v, err := assertion(a.Violations, a.Message)
-				if err != nil {
-					return fmt.Errorf("tests[%d].cases[%d].assertions[%d]: %w", i, j, k, err)
-				}
-				one.violations = append(one.violations, v)
-			}
-			one.skip = unserved(dir, test.Template)
-			if test.Skip || c.Skip {
-				one.skip = "the suite says so"
-			}
-			s.cases = append(s.cases, one)
+	for i := range g.Tests {
+		test, path := &g.Tests[i], fmt.Sprintf("tests[%d]", i)
+		test.Skip = test.Skip || g.Skip
+		if test.Invalid {
+			one := s.gator(o, path, test, test.Name)
+			one.invalid = filepath.Join(filepath.Dir(s.file), test.Constraint)
+			continue
 		}
+		for j := range test.Cases {
+			c := &test.Cases[j]
+			one := s.gator(o, fmt.Sprintf("%s.cases[%d]", path, j), test, test.Name+"/"+c.Name)
+			one.Name = c.Name
+			if c.Skip {
+				one.skip = saysSkip
+			}
+			if one.skip == "" {
+				one.ofGator(c)
+			}
+		}
+	}
+	return nil
+}
+
+// saysSkip is why a case is skipped that has `skip`.
+const saysSkip = "the suite says so"
+
+// gator adds a case at a path of the suite.
+func (s *suite) gator(o *manifest.Object, path string, test *gatorTest, id string) *testCase {
+	dir := filepath.Dir(s.file)
+	one := &testCase{file: s.file, id: id, skip: unserved(dir, test.Template)}
+	one.at(o, path)
+	one.setting.Denies = true
+	one.setting.Paths = relative(dir, []string{test.Template, test.Constraint})
+	switch {
+	case test.Skip:
+		one.skip = saysSkip
+	case test.Expansion != "":
+		one.skip = "this version of the gateway expands no objects that generate others"
+	}
+	s.cases = append(s.cases, one)
+	return one
+}
+
+// ofGator reads the object of a case, and what is expected. What gator finds wrong with a case fails it.
+func (t *testCase) ofGator(c *gatorCase) {
+	dir := filepath.Dir(t.file)
+	t.files = relative(dir, append([]string{c.Object}, c.Inventory...))
+	objects, err := objectsIn(filepath.Join(dir, c.Object))
+	switch {
+	case c.Object == "":
+		t.mistake = "must have an object"
+	case err != nil:
+		t.mistake = err.Error()
+	case len(objects) != 1:
+		t.mistake = fmt.Sprintf("'%s' must have one object, not %d", c.Object, len(objects))
+	case len(c.Assertions) == 0:
+		t.mistake = "must have at least one assertion"
+	case nameOf(objects[0]).Kind == "AdmissionReview":
+		t.skip = "this version of the gateway plays objects, and no AdmissionReviews"
+	default:
+		t.Object = clusterWide(objects[0])
+	}
+	for _, file := range c.Inventory {
+		more, err := objectsIn(filepath.Join(dir, file))
+		if err != nil {
+			t.mistake = err.Error()
+		}
+		t.setting.Objects = append(t.setting.Objects, more...)
+	}
+	t.violations = []violations{}
+	for k, a := range c.Assertions {
+		v, err := assertion(a.Violations, a.Message)
+		if err != nil {
+			t.mistake = fmt.Sprintf("assertions[%d]: %v", k, err)
+		}
+		t.violations = append(t.violations, v)
+	}
+}
+
+// denying returns the content of a file with constraints that deny. A file that has no others stays as it is.
+func denying(name string, data []byte) []byte {
+	if !bytes.Contains(data, []byte("enforcementAction")) {
+		return data
+	}
+	objects, _ := manifest.Read(name, data)
+	var all bytes.Buffer
+	changed := false
+	for _, o := range objects {
+		text := o.JSON
+		action, has := o.At("spec.enforcementAction")
+		if group, _ := o.GroupVersion(); group == "constraints.gatekeeper.sh" && has && (action.Is("warn") || action.Is("dryrun")) {
+			if d, err := document.Parse(o.JSON, document.Limits{}); err == nil {
+				spec, _ := d.Root().Get("spec")
+				d.SetString(spec, "enforcementAction", "deny")
+				text, changed = d.AppendTo(nil), true
+				d.Release()
+			}
+		}
+		all.WriteString("---\n")
+		all.Write(text)
+		all.WriteByte('\n')
+	}
+	if !changed {
+		return data
+	}
+	return all.Bytes()
+}
+
+// compareInvalid returns what is wrong if a constraint does not break the schema of its template.
+func (t *testCase) compareInvalid(found []finding.Finding) []string {
+	isInvalid := false
+	for _, f := range found {
+		switch {
+		case f.Severity != finding.Error:
+		case f.File == t.invalid && (strings.HasPrefix(f.Field, "spec.parameters") || strings.HasPrefix(f.Field, "spec.match")):
+			isInvalid = true
+		default:
+			return []string{"its policies have other errors: " + f.Text()}
+		}
+	}
+	if !isInvalid {
+		return []string{"the constraint must be invalid, and is not"}
 	}
 	return nil
 }
@@ -100,13 +193,12 @@ func assertion(expected any, message string) (v violations, err error) {
 			v.least, v.most = 1, manyViolations
 		}
 	case string:
-		switch n, err := strconv.Atoi(e); {
-		case err == nil:
-			v.least, v.most = n, n
-		case e == "yes":
+		switch e {
+		case "yes":
 			v.least, v.most = 1, manyViolations
-		case e != "no":
-			return v, fmt.Errorf("violations: must be a number, 'yes' or 'no', not '%s'", e)
+		case "no":
+		default:
+			return v, fmt.Errorf("violations: must be a number, 'yes' or 'no', not the text '%s'", e)
 		}
 	}
 	return v, nil

@@ -1,8 +1,10 @@
 package policytest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/testutil"
@@ -24,27 +26,39 @@ spec:
 `,
 		"constraint.yaml": "apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: Flaws\nmetadata: {name: flaws}\n",
 		"object.yaml":     "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: none, annotations: {a: first, b: second a, c: second b}}\n",
+		"two.yaml":        "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n",
 		"good.yaml":       "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n",
 	}
 	for _, test := range []struct {
 		object, assertions string
 		want               string // the problems
 	}{
+		{"object@dryrun", `[{violations: 3}, {message: "^first$", violations: 1}]`, "[]"},
+		{"object@warn", `[{violations: 3}, {message: "^first$", violations: 1}]`, "[]"},
+		{"object@dryrun", `[{violations: no}]`, "want 0"},
+		{"object@warn", `[{violations: no}]`, "want 0"},
 		{"object", `[{violations: 3}]`, "[]"},
 		{"object", `[{violations: yes}, {message: "^.*first$", violations: 1}, {message: second, violations: 2}]`, "[]"},
 		{"object", `[{message: third, violations: no}, {message: 'second [ab]'}]`, "[]"},
-		{"object", `[]`, "[]"},
+		{"object", `[]`, "must have at least one assertion"},
+		{"good", `[]`, "must have at least one assertion"},
+		{"object", `[{violations: "3"}]`, "must be a number, 'yes' or 'no', not the text '3'"},
+		{"object", `[{violations: -1}]`, "want -1"},
+		{"two", `[{violations: no}]`, "must have one object, not 2"},
+		{"none", `[{violations: no}]`, "none.yaml"},
 		{"good", `[{violations: no}, {violations: 0}]`, "[]"},
 		{"good", `[{message: first}]`, `[has 0 violations that match "first", want at least 1; it has []]`},
 		{"object", `[{violations: 99}, {violations: 3}]`, "want 99"},
 		{"object", `[{violations: 3}, {violations: no}]`, "want 0"},
 		{"object", `[{message: second, violations: 3}]`, `has 2 violations that match "second", want 3`},
 	} {
+		object, action, _ := strings.Cut(test.object, "@")
+		files["constraint.yaml"] = fmt.Sprintf("apiVersion: constraints.gatekeeper.sh/v1beta1\nkind: Flaws\nmetadata: {name: flaws}\nspec: {enforcementAction: %s}\n", cmp.Or(action, "deny"))
 		files["suite.yaml"] = fmt.Sprintf(`kind: Suite
 apiVersion: test.gatekeeper.sh/v1alpha1
 tests:
 - {name: flaws, template: template.yaml, constraint: constraint.yaml, cases: [{name: one, object: %s.yaml, assertions: %s}]}
-`, test.object, test.assertions)
+`, object, test.assertions)
 		s, err := Run(context.Background(), Options{Paths: []string{testutil.WriteFiles(t, files)}})
 		if err != nil || len(s.Results) != 1 {
 			t.Fatal(s, err)

@@ -37,7 +37,7 @@ func newSets(gateway *policies.Gateway) *sets {
 
 // of returns the set of a setting; nil if it has errors.
 func (s *sets) of(from *setting) (*policies.Set, []finding.Finding) {
-	at := setting{Paths: from.Paths, Objects: from.Objects}
+	at := setting{Paths: from.Paths, Objects: from.Objects, Denies: from.Denies}
 	key := at.key()
 	s.mu.Lock()
 	c := s.made[key]
@@ -59,6 +59,9 @@ func (s *sets) compile(from *setting) (*policies.Set, []finding.Finding) {
 	for i, f := range files {
 		if data, ok := s.changed[f.Name]; ok {
 			files[i].Data = data
+		}
+		if from.Denies {
+			files[i].Data = denying(f.Name, files[i].Data)
 		}
 	}
 	for i, o := range from.Objects {

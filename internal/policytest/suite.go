@@ -29,6 +29,8 @@ type testCase struct {
 	skip string
 	// mistake says what is wrong with the suite, so that the case fails; empty if nothing is.
 	mistake string
+	// invalid is the file of a constraint that has to be invalid, for a case that asks for no more; "" for all others.
+	invalid string
 	// verdict is what is expected of one policy, for suites that say it in place of a decision; nil if they do not.
 	verdict *verdict
 	// violations say how many violations there are, for suites that count them in place of a decision; nil if they do not
@@ -56,7 +58,9 @@ type setting struct {
 	Dialect string
 	// Objects are further objects, which policies refer to.
 	Objects []json.RawMessage
-	State   map[string][]json.RawMessage
+	// Denies says that constraints deny, whatever their actions are: gator counts violations of all actions.
+	Denies bool
+	State  map[string][]json.RawMessage
 }
 
 // key identifies settings.
