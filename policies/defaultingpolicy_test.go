@@ -118,7 +118,7 @@ func TestDefaultingPolicies(t *testing.T) {
 			"p.yaml:13: spec.defaults[5].valueExpression: Invalid value: \"state.nothing\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'state' (in container '') | state.nothing | ^; the policy files must have a StateSource for each member of `state`\n"},
 		"types of expressions": {defaulting("p", `
   - {field: spec.size, valueExpression: object.spec.sise}
-`), "p.yaml:8: spec.defaults[0].valueExpression: warning: example.com/v1, Kind=Widget: ERROR: <input>:1:12: undefined field 'sise' | object.spec.sise | ...........^\n"},
+`), "p.yaml:8: spec.defaults[0].valueExpression: ERROR: <input>:1:12: fails for every object: undefined field 'sise' | object.spec.sise | ...........^\n"},
 		"matching": {`apiVersion: admission-gateway.io/v1alpha1
 kind: DefaultingPolicy
 metadata: {name: p}

@@ -116,6 +116,7 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 		return c
 	})
 	l.regoFound(c.errors, Error)
+	l.regoFound(c.failing, constantsOf(spec))
 	l.regoFound(c.warnings, Warning)
 	l.modulesRead(c.reads)
 	if c.policy == nil {
@@ -126,6 +127,7 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 	l.reads.expressions(p.from, policy.Programs())
 	l.unfilledByRego(p.from, c.program, spec.MatchConstraints, spec.MatchConditions, kinds)
 	if c.program != nil {
+		l.impossibleByRego(p, key, &c, kinds)
 		l.plans.noteModules(p.from, c.program)
 		l.plans.noteRules(p.from, policy.Queries()...)
 	}
@@ -167,6 +169,7 @@ type compiledRego struct {
 	policy           *rego.Policy
 	program          *rego.Program
 	errors, warnings rego.Errors
+	failing          rego.Errors // calls of constants that always fail
 	reads            rego.RequestReads
 }
 
@@ -176,7 +179,7 @@ func compileRego(f *findings, p loadedRego, from rego.Source) (c compiledRego) {
 		if p.spec.Spec.BuiltinErrors == rego.UndefinedErrors {
 			c.warnings = c.program.Relaxable()
 		}
-		c.reads = c.program.RequestReads()
+		c.failing, c.reads = c.program.FailingConstants(), c.program.RequestReads()
 		for _, name := range c.program.States() {
 			if !slices.Contains(from.States, name) {
 				f.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)

@@ -48,14 +48,15 @@ func (l *loader) checkUnfilled() {
 	for o, e := range l.terms.Read() {
 		l.unasked(o, e.Spec.MatchConstraints, e.Spec.MatchConditions, kinds)
 	}
-	for o, modules := range part[gatekeeperFiles](l).files.Modules() {
+	for o, t := range part[gatekeeperFiles](l).files.InRego() {
+		l.impossibleByTemplate(o, t, kinds)
 		for i := range l.resources {
 			r := &l.resources[i]
 			if r.Operation != nil || r.compiled.unfilled == nil || !matchesKind(o, r) {
 				continue
 			}
 			k := kinds.of(r)
-			l.unfilledIn(modules, &k)
+			l.unfilledIn(t.Modules(), &k)
 		}
 	}
 }

@@ -12,6 +12,7 @@
 package rego
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -445,6 +446,13 @@ func (e Errors) Error() string {
 		texts[i] = e[i].Error()
 	}
 	return strings.Join(texts, "; ")
+}
+
+// sort sorts the errors by their places.
+func (e Errors) sort() {
+	slices.SortFunc(e, func(a, b Error) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 }
 
 // errorsOf makes Errors of OPA's.

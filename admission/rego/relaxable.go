@@ -1,7 +1,6 @@
 package rego
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,9 +26,7 @@ func (p *Program) Relaxable() (errs Errors) {
 			}
 		}
 	}
-	slices.SortFunc(errs, func(a, b Error) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+	errs.sort()
 	return slices.Compact(errs)
 }
 

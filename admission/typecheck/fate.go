@@ -11,16 +11,16 @@ import (
 )
 
 // decides reports whether the policy fails if the expression at a path does. A message that has no value is replaced by the
-// one of the policy, a variable is evaluated where it is read, and conditions of defaults choose.
-func decides(p *Policy, path *field.Path) bool {
+// one of the policy, and a variable is evaluated where it is read.
+func decides(path *field.Path) bool {
 	at := path.String()
-	return !p.Defaulting && !strings.HasSuffix(at, "messageExpression") && !strings.HasPrefix(at, "spec.variables[")
+	return !strings.HasSuffix(at, "messageExpression") && !strings.HasPrefix(at, "spec.variables[")
 }
 
 // constants finds expressions that fail for every object, of whatever kind, because of the constants in them.
 func (w *warnings) constants(p *Policy) {
 	for _, e := range append(conditions(p), p.Expressions...) {
-		if !decides(p, e.Field) || w.fails[e.Field.String()].forAll {
+		if !decides(e.Field) || w.fails[e.Field.String()].forAll {
 			continue
 		}
 		if fate, err := cel.ConstantFate(e.Text); fate == cel.AlwaysErrs {
@@ -49,7 +49,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 		})
 	})
 	for _, e := range append(conditions(p), p.Expressions...) {
-		if at := e.Field.String(); !decides(p, e.Field) || w.fails[at].forAll || len(w.texts[at]) == 0 && len(judged) < 2 {
+		if at := e.Field.String(); !decides(e.Field) || w.fails[at].forAll || len(w.texts[at]) == 0 && len(judged) < 2 {
 			continue
 		}
 		var failing []*checker
@@ -66,6 +66,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 		case len(failing) == 0 || len(checkers) > 1 && (tells || tellsKinds.MatchString(e.Text)):
 		case len(failing) == len(judged) && p.isWhollyKnown(checkers):
 			w.fail(e, cel.FailsAlways, first, true)
+		case p.Defaulting: // the condition of the default may leave these kinds out
 		default:
 			w.fail(e, cel.FailsAlways+" of "+kindsOf(failing), first, false)
 		}

@@ -222,7 +222,7 @@ func (w *warnings) constant(p *Policy, e Expression) {
 	if err != nil {
 		w.add(e.Field, err.Error())
 	}
-	if err != nil && decides(p, e.Field) {
+	if err != nil && decides(e.Field) {
 		at := e.Field.String()
 		w.fails[at] = failure{err.Error(), err.Error(), true}
 	}
@@ -341,6 +341,28 @@ func Named(m *admissionv1.MatchResources) []schema.GroupVersionResource {
 		}
 	}
 	return named
+}
+
+// Described are the kinds that the rules match, if the policy files describe all of them; nil if the rules may match others.
+func Described(m *admissionv1.MatchResources, kinds Kinds) (all []Kind) {
+	if m == nil {
+		return nil
+	}
+	for i := range m.ResourceRules {
+		r := &m.ResourceRules[i]
+		named := namedBy(r)
+		if len(named) < len(r.APIGroups)*len(r.APIVersions)*len(r.Resources) || len(all)+len(named) > maxKinds {
+			return nil
+		}
+		for _, gvr := range named {
+			k, ok := kinds.Resource(gvr)
+			if !ok || !k.Own || k.Type == nil {
+				return nil
+			}
+			all = append(all, k)
+		}
+	}
+	return all
 }
 
 func namedBy(r *admissionv1.NamedRuleWithOperations) (named []schema.GroupVersionResource) {

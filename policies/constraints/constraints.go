@@ -73,6 +73,7 @@ type compiledTemplate struct {
 	errs     field.ErrorList
 	problems []gatekeeper.Problem
 	reads    rego.RequestReads
+	failing  rego.Errors // calls of constants that always fail
 	dangling rego.Errors // what its modules read and what is never there, and which rules are fail-open
 }
 
@@ -269,17 +270,17 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 			f.Found = append(f.Found, f.findingOf(p))
 		}
 		if t.compiled != nil {
-			f.dangling(t.dangling)
+			f.inModules(t.failing, finding.Error)
+			f.inModules(t.dangling, finding.Warning)
 			note(t.from, t.compiled, t.reads)
 		}
 	}
 }
 
-// dangling warns of data that the modules of a template read and that is never there, and of rules
-// that are fail-open.
-func (f *Files) dangling(all rego.Errors) {
+// inModules records what was found in the modules of a template.
+func (f *Files) inModules(all rego.Errors, severity finding.Severity) {
 	for _, e := range all {
-		found := finding.Finding{File: e.File, Line: e.Line, Message: e.Message, Severity: finding.Warning}
+		found := finding.Finding{File: e.File, Line: e.Line, Message: e.Message, Severity: severity}
 		found.Point(f.Texts[e.File], e.Text, e.Column)
 		f.Found = append(f.Found, found)
 	}
@@ -299,6 +300,7 @@ func (t *loadedTemplate) key() templateKey {
 func (t *loadedTemplate) compile() {
 	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read, func(path string) (string, int) { return t.from.File, t.from.Line(path) })
 	if t.compiled != nil && t.compiled.Modules() != nil {
+		t.failing = t.compiled.Modules().FailingConstants()
 		t.dangling, t.reads = t.compiled.Modules().Dangling(), t.compiled.Modules().RequestReads()
 		if t.compiled.IsLenient() {
 			t.dangling = append(t.dangling, t.compiled.Modules().Relaxable()...)
@@ -346,16 +348,16 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 	return gatekeeper.NewSystem(all, f.excluded.webhook, &f.inventory)
 }
 
-// Modules returns the constraints whose templates have modules in Rego, with those modules.
-func (f *Files) Modules() iter.Seq2[*manifest.Object, *rego.Program] {
-	return func(yield func(*manifest.Object, *rego.Program) bool) {
+// InRego returns the constraints whose templates have modules in Rego, with those templates.
+func (f *Files) InRego() iter.Seq2[*manifest.Object, *gatekeeper.Template] {
+	return func(yield func(*manifest.Object, *gatekeeper.Template) bool) {
 		for _, o := range f.constraints {
 			for i := range f.templates {
 				t := &f.templates[i]
 				if t.read.Spec.CRD.Spec.Names.Kind != o.Kind || t.compiled == nil || t.compiled.Modules() == nil {
 					continue
 				}
-				if !yield(o, t.compiled.Modules()) {
+				if !yield(o, t.compiled) {
 					return
 				}
 			}
