@@ -49,7 +49,9 @@ func examine(files *source.Source, c *config.Configuration, timed func([]policie
 		_, found = policies.CompileFor(files, gateway)
 		found = append(found, broken...)
 	}
-	return lint.Refine(finding.Sort(append(found, lint.Review(files.Files)...)), files.Files)
+	found = lint.Refine(finding.Sort(append(found, lint.Review(files.Files)...)), files.Files)
+	noteOwners(found, files)
+	return found
 }
 
 // asked says what policy files may ask of a gateway with the configuration.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -116,6 +118,37 @@ func readFor(paths []string, c *config.Configuration) *source.Source {
 		return source.Read(paths, &source.Progress{})
 	}
 	return source.Join(folders, source.ReadFolders(folders, &source.Progress{}))
+}
+
+// noteOwners says of each finding who mends its file.
+func noteOwners(found []finding.Finding, files *source.Source) {
+	if len(files.Folders) == 0 {
+		return
+	}
+	owners := map[string]string{}
+	for _, f := range files.Files {
+		owners[f.Name] = files.Folders[f.Folder].Owner
+	}
+	for i := range found {
+		found[i].Owner = owners[found[i].File]
+	}
+}
+
+// writeOwners writes the folders with owners, and what each concerns.
+func writeOwners(w io.Writer, files *source.Source) {
+	var owned []source.Folder
+	for _, f := range files.Folders {
+		if f.Owner != "" {
+			owned = append(owned, f)
+		}
+	}
+	if len(owned) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\nFOLDER\tOWNER\tCONCERNS\n")
+	for _, f := range owned {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name(), f.Owner, f.Concerns)
+	}
 }
 
 // absolute returns a path that begins at the root.

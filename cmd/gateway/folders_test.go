@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,3 +142,49 @@ spec:
 	}
 	expect(again(p), "a new process whose kept files are gone", 201, 503, 201)
 }
+
+// TestCheckShowsOwners: findings name who mends the file, and the list has the folders with their owners.
+func TestCheckShowsOwners(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{
+		"gateway.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams: [{name: api, endpoints: ['http://127.0.0.1:9'], dialect: Plain}]\n" +
+			"policies: [common, {path: teams/a, owner: team-a, concerns: {groups: [a.example.com]}}]\n",
+		"common/limit.yaml":   limitPolicy,
+		"teams/a/limit.yaml":  strings.Replace(limitPolicy, "per-client", "of-all", 1),
+		"teams/a/other.yaml":  "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: other}\nspec: {key: Nobody}\n",
+		"common/another.yaml": "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: another}\nspec: {key: Nobody}\n",
+	})
+	file := filepath.Join(dir, "gateway.yaml")
+	found := run("check", "--config", file)
+	if found.code != 1 {
+		t.Fatalf("%+v", found)
+	}
+	for line := range strings.Lines(found.stdout) {
+		if isOwned := strings.HasSuffix(strings.TrimSpace(line), " (team-a)"); strings.HasPrefix(line, dir) && isOwned != strings.HasPrefix(line, filepath.Join(dir, "teams")) {
+			t.Errorf("got %s", line)
+		}
+	}
+	if !strings.Contains(found.stdout, filepath.Join(dir, "teams/a/other.yaml")) || !strings.Contains(found.stdout, filepath.Join(dir, "common/another.yaml")) {
+		t.Errorf("got\n%s", found.stdout)
+	}
+	for _, name := range []string{"teams/a/limit.yaml", "teams/a/other.yaml", "common/another.yaml"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testutil.WriteFile(t, filepath.Join(dir, "teams/a/right.yaml"), ofTeam)
+	list := run("check", "--list", "--config", file)
+	if want := regexp.MustCompile(`(?m)^FOLDER +OWNER +CONCERNS\n` + regexp.QuoteMeta(filepath.Join(dir, "teams/a")) + ` +team-a +the group 'a\.example\.com'$`); !want.MatchString(list.stdout) {
+		t.Errorf("got %d\n%s\n%s", list.code, list.stdout, list.stderr)
+	}
+}
+
+const ofTeam = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.a.example.com}
+spec:
+  group: a.example.com
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}
+`

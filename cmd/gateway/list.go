@@ -24,7 +24,7 @@ func writeList(cmd *cobra.Command, paths []string, file string) error {
 		if err != nil {
 			return err
 		}
-		gateway = asked(c)
+		gateway, files = asked(c), readFor(paths, c)
 		compile = func() (*policies.Set, []policies.Finding) { return policies.CompileFor(files, gateway) }
 	}
 	set, _ := compile()
@@ -41,6 +41,7 @@ func writeList(cmd *cobra.Command, paths []string, file string) error {
 		idle = append(idle, idleOf(&one))
 	}
 	writeIdle(&w, idle)
+	writeOwners(&w, files)
 	if err := align(&out, w.Bytes()); err != nil {
 		return err
 	}

@@ -55,6 +55,8 @@ type Finding struct {
 	Excerpt string
 	// Rule is the id of the check that found it; empty for what the loader finds.
 	Rule string
+	// Owner is who mends the file; empty if the finding does not say.
+	Owner string
 }
 
 // Point lets f point into a line of text, which its file, with the content, has in the line of f,
@@ -108,6 +110,9 @@ func (f Finding) said() string {
 			line = " " + strings.TrimSpace(line)
 		}
 		b.WriteString(strings.TrimRight(line, " \r"))
+	}
+	if f.Owner != "" {
+		b.WriteString(" (" + f.Owner + ")")
 	}
 	return b.String()
 }
