@@ -151,6 +151,9 @@ func eventsOf(t *testing.T, log []byte) map[string][]map[string]any {
 			maps.DeleteFunc(annotations, func(key string, _ any) bool {
 				return strings.HasPrefix(key, "apiserver.latency.k8s.io/") || key == "admission-gateway.io/configuration" || key == "admission-gateway.io/policies"
 			})
+			if len(annotations) == 0 {
+				delete(e, "annotations")
+			}
 		}
 		id, _ := e["auditID"].(string)
 		if strings.HasPrefix(id, "server-") || strings.HasPrefix(id, "gateway-") {

@@ -85,6 +85,7 @@ subjects:
 func TestShippedIdentity(t *testing.T) {
 	c := commonCluster(t)
 	c.namespace(t, "gateway-system")
+	c.account(t, "gateway-system")
 	c.must(t, writers, "apply", "-f", "-")
 	values := example(t, "apiserver")
 	maps.Copy(values["policies"].(map[string]any), example(t, "apiserver-limits")["policies"].(map[string]any))

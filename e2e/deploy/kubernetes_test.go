@@ -340,6 +340,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// account makes the account of Pods that name none, such as the one of `helm test`, in place of a controller.
+func (c *cluster) account(t *testing.T, namespace string) {
+	t.Helper()
+	c.must(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: "+namespace+"}\n", "apply", "-f", "-")
+}
+
 // kube-apiserver takes every object of both ways, in strict validation and without a warning.
 func TestKubernetesTakesTheObjects(t *testing.T) {
 	c := commonCluster(t)
@@ -349,8 +355,7 @@ func TestKubernetesTakesTheObjects(t *testing.T) {
 	// kustomize's apiserver names this one itself, and the others none.
 	const namespace = "gateway-system"
 	c.namespace(t, namespace)
-	// Of the Pod of `helm test`.
-	c.must(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default, namespace: "+namespace+"}\n", "apply", "-f", "-")
+	c.account(t, namespace)
 	all := renderings(t)
 	all["everything/helm"] = allValues(t)
 	for name, text := range all {
