@@ -44,10 +44,15 @@ func (v *validatingPolicies) compile(l *loader) {
 // mutatingPolicies are the MutatingAdmissionPolicies and their bindings.
 type mutatingPolicies struct {
 	bound bound[*mutate.Policy, *mutate.Binding]
+	specs map[*manifest.Object]*admissionv1.MutatingAdmissionPolicy
 }
 
 // policy takes a MutatingAdmissionPolicy. v1beta1 and v1alpha1 have the same fields as v1.
 func (m *mutatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy) {
+	if m.specs == nil {
+		m.specs = map[*manifest.Object]*admissionv1.MutatingAdmissionPolicy{}
+	}
+	m.specs[o] = p
 	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
 		from: o, params: p.Spec.ParamKind,
 		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
@@ -68,5 +73,9 @@ func (m *mutatingPolicies) binding(l *loader, o *manifest.Object, b *admissionv1
 func (m *mutatingPolicies) compile(l *loader) {
 	for _, p := range m.bound.compile(l, "MutatingAdmissionPolicy") {
 		l.mutators = append(l.mutators, p)
+	}
+	kinds := l.knownKinds()
+	for o, p := range m.specs {
+		l.patched(o, p, kinds)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // auditPolicies have the audit Policy of the files and its position.
@@ -40,11 +41,11 @@ func (s *Set) unaudited(sinks []string) []Finding {
 	case sinks == nil:
 		return nil
 	case s.audit.at != nil && len(sinks) == 0:
-		return []Finding{{File: s.audit.at.File, Field: "kind", Severity: Warning,
-			Message: "an audit Policy has no effect unless `telemetry.audit` of the configuration says where events go"}}
+		f := finding.Of(s.audit.at, "kind")
+		f.Severity, f.Message = Warning, "an audit Policy has no effect unless `telemetry.audit` of the configuration says where events go"
+		return []Finding{f}
 	case s.audit.at == nil && len(sinks) > 0:
-		return []Finding{{File: "the configuration", Field: "telemetry.audit", Severity: Warning,
-			Message: "no request is recorded: there is no audit Policy (audit.k8s.io/v1) among the policy files"}}
+		return []Finding{configured("telemetry.audit", Warning, "no request is recorded: there is no audit Policy (audit.k8s.io/v1) among the policy files")}
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestAuditPolicyWithoutPlace(t *testing.T) {
 		want  string
 	}{
 		{rules, nil, ""}, {rules, []string{"log"}, ""}, {none, []string{}, ""},
-		{rules, []string{}, "a.yaml: kind: warning: an audit Policy has no effect unless `telemetry.audit` of the configuration says where events go"},
+		{rules, []string{}, "a.yaml:2: kind: warning: an audit Policy has no effect unless `telemetry.audit` of the configuration says where events go"},
 		{none, []string{"log"}, "the configuration: telemetry.audit: warning: no request is recorded: there is no audit Policy (audit.k8s.io/v1) among the policy files"},
 	} {
 		var got []string

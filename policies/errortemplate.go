@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,8 +70,8 @@ func (s *Set) unwritten(routes []Route) (found []Finding) {
 	for i := range routes {
 		r := &routes[i]
 		if _, known := s.errorTemplates[r.ErrorTemplate]; r.ErrorTemplate != "" && !known {
-			found = append(found, Finding{File: "the configuration", Severity: Error, Field: "errorTemplate",
-				Message: fmt.Sprintf("'%s', which %s has, %s", r.ErrorTemplate, r.words(), noErrorTemplate(s))})
+			found = append(found, configured(cmp.Or(r.ErrorTemplateAt, "errorTemplate"), Error,
+				fmt.Sprintf("'%s', which %s has, %s", r.ErrorTemplate, r.words(), noErrorTemplate(s))))
 		}
 	}
 	return found

@@ -23,6 +23,13 @@ func (g *gatekeeperFiles) compile(l *loader) {
 	g.files.Texts, g.files.Terms, g.files.Kept = l.texts, l.terms.TermsByAnnotation, l.kept
 	mutators, validators := g.files.Compile(resourcesWithKind(l.resources), l.template)
 	l.mutators, l.validators = append(l.mutators, mutators...), append(l.validators, validators...)
+	kinds := l.knownKinds()
+	for id, o := range l.known {
+		if id.group == constraints.MutationsGroup && o.Kind == "Assign" {
+			l.assigned(o, kinds)
+		}
+	}
+	l.set.logsDecisions = l.set.logsDecisions || len(validators) > 0
 	g.report(l)
 }
 

@@ -38,9 +38,13 @@ func (r *regoPolicies) take(_ *loader, o *manifest.Object, p *rego.RegoPolicy) {
 func (r *regoPolicies) compile(l *loader) {
 	states, kinds := l.stateNames(), l.knownKinds()
 	r.modules = modules.New(l.source.Files, l.gateway.Print)
+	l.set.logsDecisions = l.set.logsDecisions || len(r.policies) > 0
 	for _, p := range r.policies {
 		if l.isStopped() {
 			return
+		}
+		if p.spec.Spec.Bundle != "" {
+			l.set.bundles = append(l.set.bundles, p.spec.Spec.Bundle)
 		}
 		l.paramUses = append(l.paramUses, paramUse{p.from, p.spec.Spec.ParamKind, p.spec.Spec.ParamRef})
 		compiled := r.compilePolicy(l, p, states, kinds)
@@ -126,6 +130,7 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 	l.plans.note(p.from, policy.Programs())
 	l.reads.expressions(p.from, policy.Programs())
 	l.unfilledByRego(p.from, c.program, spec.MatchConstraints, spec.MatchConditions, kinds)
+	l.lackingByRego(c.program, spec.MatchConstraints, kinds)
 	if c.program != nil {
 		l.impossibleByRego(p, key, &c, kinds)
 		l.plans.noteModules(p.from, c.program)
@@ -222,8 +227,19 @@ func (l *loader) regoFinding(e rego.Error, severity Severity) Finding {
 	f := Finding{File: e.File, Line: e.Line, Column: e.Column, Message: e.Message, Severity: severity}
 	if text, ok := l.texts[e.File]; ok { // the module is in a policy
 		f.Point(text, e.Text, e.Column)
+		if f.Column == 0 {
+			f.Line, f.Column = endBefore(text, f.Line)
+		}
 	} else if e.Column > 0 {
 		f.Excerpt = e.Text
 	}
 	return f
+}
+
+// endBefore returns the place behind the last letter up to a line of a text: a module that ends too early is wrong there.
+func endBefore(text []byte, line int) (at, column int) {
+	lines := strings.Split(string(text), "\n")
+	for at = min(line, len(lines)); at > 1 && strings.TrimSpace(lines[at-1]) == ""; at-- {
+	}
+	return at, len([]rune(strings.TrimRight(lines[at-1], " \r"))) + 1
 }

@@ -25,6 +25,8 @@ type Route struct {
 	IsClosed bool
 	// ErrorTemplate is the name of the ErrorTemplate that writes refusals; "" if none does.
 	ErrorTemplate string
+	// ErrorTemplateAt is the path of that name in the configuration; "" if it is not known.
+	ErrorTemplateAt string
 }
 
 // target returns the segments that paths begin with at the upstream.

@@ -56,7 +56,10 @@ type Set struct {
 	terms     Terms
 
 	errorTemplates map[string]*refusal.Template
-	kept           *reuse.Store // for the set after it
+	bundles        []string // that RegoPolicies name
+	// logsDecisions reports whether a policy of a kind decides whose decisions are logged.
+	logsDecisions bool
+	kept          *reuse.Store // for the set after it
 }
 
 // remarks are findings that matter by what the configuration has.

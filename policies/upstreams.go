@@ -129,6 +129,7 @@ func (s *Set) lacking(g Gateway) []Finding {
 		found = append(found, s.racing(g.MayLoseUpdates)...)
 	}
 	found = append(found, s.unaudited(g.AuditSinks)...)
+	found = append(found, s.unnamed(&g.Offers)...)
 	if g.Upstreams == nil {
 		return found
 	}
@@ -157,6 +158,8 @@ type Gateway struct {
 	NoIdentity bool
 	// AuditSinks are the names of the places that events of requests go to; nil if they are not known.
 	AuditSinks []string
+	// Offers are the parts of the configuration that policy files have to name.
+	Offers Offers
 	// Timed is called with the times of the stages of a load, at its end; it may be nil.
 	Timed func([]StageTime)
 	// Print is given what modules in Rego print; nil: they print nothing.

@@ -46,13 +46,13 @@ decides that. 'admission-gateway.io/unused: Allow', an annotation or a label, sa
 folder the line 'unused: Allow' in a file '.admission-gateway.yaml' does.
 
 Beside what the gateway itself refuses or warns of, it warns of what compiles and still cannot be meant: rules that by
-the schema no object can break, or that none can keep; conditions that decide nothing; variables and collections that no
-expression reads.
+the schema no object can break, or that none can keep; conditions that decide nothing; expressions that fail for an operation because
+there is no such object; texts that a value never is; variables and collections that no expression reads.
 
 With -o json, sarif or github the findings are written for other programs: SARIF for code scanning, and commands of
 GitHub's workflows that annotate the lines of a pull request.
 
-With --config they are also held to a configuration: to the upstreams that it names and their dialects, and whether
+With --config they are also held to a configuration, once nothing is wrong with its own file: to the upstreams that it names and their dialects, and whether
 gateways share limits. A warning says if the largest body that the configuration allows does not fit the memory that it
 gives to requests; where the configuration does not say how much that is, it is derived from the memory of the machine
 that runs the check.
@@ -120,10 +120,7 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 		paths = []string{"."}
 	}
 	var times []policies.StageTime
-	found, paths, err := check(paths, f.config, func(all []policies.StageTime) { times = all })
-	if err != nil {
-		return &failure{exitUsage, err}
-	}
+	found, paths := check(paths, f.config, func(all []policies.StageTime) { times = all })
 	if f.rbac && !finding.HasErrors(found) {
 		if err := finding.Write(cmd.ErrOrStderr(), finding.Text, f.output.summarize(found), f.output.checks); err != nil {
 			return err
@@ -140,7 +137,7 @@ func (f *checkFlags) run(cmd *cobra.Command, paths []string) error {
 			cmd.Println(p)
 		}
 	}
-	if f.list {
+	if f.list && !finding.HasErrors(found) {
 		if err := writeList(cmd, paths, f.config); err != nil {
 			return err
 		}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/policies"
@@ -11,23 +14,40 @@ import (
 
 // check checks files, against a configuration if there is one. It returns the paths that were
 // checked. timed is called with the times of the stages; it may be nil.
-func check(paths []string, file string, timed func([]policies.StageTime)) ([]finding.Finding, []string, error) {
+func check(paths []string, file string, timed func([]policies.StageTime)) ([]finding.Finding, []string) {
 	if file == "" {
-		return examine(source.Read(paths, &source.Progress{}), nil, timed), paths, nil
+		return examine(source.Read(paths, &source.Progress{}), nil, timed), paths
 	}
 	c, err := loadForCheck(file)
 	if err != nil {
-		return nil, nil, err
+		return misconfigured(file, err), paths
 	}
 	if len(paths) == 0 {
 		paths = c.Policies.Names()
 	}
 	files := readFor(paths, c)
-	found := append(examine(files, c, timed), accountless(file, c, files)...)
+	found := append(examine(files, c, timed), accountless(c, files)...)
 	if shortage := c.Limits.Shortage(); shortage != "" {
-		found = append(found, finding.Finding{File: file, Field: "limits", Message: shortage, Severity: finding.Warning})
+		found = append(found, finding.Finding{File: policies.Configuration, Field: "limits", Message: shortage, Severity: finding.Warning})
 	}
-	return found, paths, nil
+	return placed(file, found), paths
+}
+
+// misconfigured returns what is wrong with a configuration that cannot be used. Policy files are not held to it.
+func misconfigured(file string, err error) (found []finding.Finding) {
+	for _, p := range config.Problems(file, err) {
+		found = append(found, finding.Finding{File: p.File, Line: p.Line, Column: p.Column, Field: p.Field, Message: p.Message})
+	}
+	return finding.Sort(found)
+}
+
+// placed gives the findings about a configuration their places in its file.
+func placed(file string, found []finding.Finding) []finding.Finding {
+	where := config.Places(file)
+	return policies.Place(found, func(path string) (string, int, int) {
+		at := where(path)
+		return at.File, at.Line, at.Column
+	})
 }
 
 // loadForCheck reads a configuration. It may be meant for a pod, in which it needs no upstream.
@@ -64,14 +84,42 @@ func asked(c *config.Configuration) policies.Gateway {
 		g.Upstreams = append(g.Upstreams, u.Name)
 		byName[u.Name] = u
 	}
-	for _, r := range c.Routes {
+	g.Offers = offers(c)
+	for i, r := range c.Routes {
 		u := byName[r.Upstream]
 		_, target := u.Prefixes(&r)
 		g.Routes = append(g.Routes, policies.Route{
-			ErrorTemplate: u.ErrorTemplateOn(&r),
-			Target:        target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
+			ErrorTemplate: u.ErrorTemplateOn(&r), ErrorTemplateAt: templateAt(c, i),
+			Target: target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
 			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !u.HasAccount(), IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,
 		})
 	}
 	return g
+}
+
+// templateAt returns the path of the name of the ErrorTemplate of a route.
+func templateAt(c *config.Configuration, route int) string {
+	r := &c.Routes[route]
+	if r.ErrorFormat != "" {
+		return fmt.Sprintf("routes[%d].errorTemplate", route)
+	}
+	at := slices.IndexFunc(c.Upstreams, func(u config.UpstreamSpec) bool { return u.Name == r.Upstream })
+	return fmt.Sprintf("upstreams[%d].errorTemplate", at)
+}
+
+// offers returns what of the configuration has an effect only if policy files name it. What policies refer to may be at any
+// upstream that is an API server.
+func offers(c *config.Configuration) policies.Offers {
+	o := policies.Offers{Upstreams: map[string]string{}, Bundles: map[string]string{}, DecisionLogs: c.Telemetry.DecisionLogs != nil}
+	for i, u := range c.Upstreams {
+		if u.Dialect == config.Plain && !slices.ContainsFunc(c.Routes, func(r config.Route) bool { return r.Upstream == u.Name }) {
+			o.Upstreams[u.Name] = fmt.Sprintf("upstreams[%d].name", i)
+		}
+	}
+	for i, b := range c.Bundles {
+		if d := c.Telemetry.DecisionLogs; d == nil || d.MaskBundle != b.Name {
+			o.Bundles[b.Name] = fmt.Sprintf("bundles[%d].name", i)
+		}
+	}
+	return o
 }

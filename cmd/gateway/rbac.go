@@ -153,7 +153,7 @@ func scalar(text string) string {
 }
 
 // accountless returns what the gateway cannot do at upstreams without an account, as far as the files ask for it.
-func accountless(file string, c *config.Configuration, files *source.Source) (found []finding.Finding) {
+func accountless(c *config.Configuration, files *source.Source) (found []finding.Finding) {
 	needsAccount := func(u config.UpstreamSpec) bool { return u.Dialect == config.Kubernetes && !u.HasAccount() }
 	if !slices.ContainsFunc(c.Upstreams, needsAccount) {
 		return nil
@@ -164,7 +164,7 @@ func accountless(file string, c *config.Configuration, files *source.Source) (fo
 	}
 	for _, r := range proxy.RightsOf(c, set) {
 		if !r.HasAccount && slices.ContainsFunc(r.Rights, func(one proxy.Right) bool { return one.Group != "authorization.k8s.io" }) {
-			found = append(found, finding.Finding{File: file, Field: "upstreams", Message: withoutAccount(r.Upstream), Severity: finding.Remark})
+			found = append(found, finding.Finding{File: policies.Configuration, Field: "upstreams", Message: withoutAccount(r.Upstream), Severity: finding.Remark})
 		}
 	}
 	return found

@@ -89,6 +89,32 @@ func (t *ObjectType) isClosed(path []string) bool {
 	return at != nil && at.IsObject() && at.Fields != nil && !t.open[at]
 }
 
+// Lacks reports whether the objects surely have no field at a path, such as '.spec.size' and '.lines[*].count'.
+func (t *ObjectType) Lacks(path string) bool {
+	at := t.decl
+	for _, step := range strings.Split(strings.ReplaceAll(path, Item, "."+Item), ".")[1:] {
+		switch {
+		case at == nil:
+			return false
+		case at.IsList() && step == Item, at.IsMap():
+			at = at.ElemType
+		case at.IsObject() && at.Fields != nil && step != Item:
+			name, ok := apiservercel.Escape(step)
+			if !ok {
+				name = step
+			}
+			field, found := at.Fields[name]
+			if !found {
+				return !t.open[at]
+			}
+			at = field.Type
+		default:
+			return false
+		}
+	}
+	return false
+}
+
 // Fate returns what is proved of an expression. An AlwaysErrs has the error, with its place in the expression.
 func (c *TypeChecker) Fate(expression string) (Fate, error) {
 	parsed, issues := c.env.Parse(expression)

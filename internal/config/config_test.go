@@ -148,7 +148,7 @@ func TestProblems(t *testing.T) {
 		{"hosts of the admin listener", head + upstream + "admin:\n  hosts: [gateway-admin.team-a.svc, '', 'Gateway:8081']\n", Flags{}, "gateway.yaml:5: admin.hosts[1]: must name a host\n" +
 			"gateway.yaml:5: admin.hosts[2]: must be a host name in lower case without a port, not 'Gateway:8081'"},
 		{"a host that is none", head + upstream + "listen: 'a b:1'\n", Flags{}, "gateway.yaml:4: listen: must begin with a host name or an IP address, not 'a b'"},
-		{"one address twice", head + upstream + "admin: {listen: '127.0.0.1:8080'}\n", Flags{}, "the address '127.0.0.1:8080' must not be both the public and the admin listener's"},
+		{"one address twice", head + upstream + "admin: {listen: '127.0.0.1:8080'}\n", Flags{}, "gateway.yaml:4: admin.listen: the address '127.0.0.1:8080' must not be both the public and the admin listener's"},
 		{"upstreams", head + "upstreams:\n- {}\n- name: A_b\n  endpoints: [ftp://a, http://u:p@a, http://a/x, 'http://a:0', http://a]\n- name: c\n  dialect: plain\n  endpoints: [http://a, https://a, http://a]\n- {name: c, endpoints: [http://c]}\nroutes: [{upstream: c}]\n", Flags{}, "" +
 			"gateway.yaml:4: upstreams[0].name: Required value\n" +
 			"gateway.yaml:4: upstreams[0].endpoints: Required value: must have at least one URL\n" +

@@ -2,10 +2,12 @@ package config
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/cors/origin"
+	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
 // CORS says which scripts of other origins may read the answers of a route. They have the names of the Gateway API.
@@ -43,17 +45,44 @@ func (v *validator) cors(path string, c *CORS) {
 	for i, o := range c.AllowOrigins {
 		at := fmt.Sprintf("%s.allowOrigins[%d]", path, i)
 		v.check(at, originProblem(o))
-		if o == "*" && c.AllowCredentials {
+		switch {
+		case o == "*" && c.AllowCredentials:
 			v.check(at, "must not be '*' where `allowCredentials` is true: name the origins")
+		case o != "*" && slices.Contains(c.AllowOrigins, "*"):
+			v.check(at, fmt.Sprintf("must not be set beside '*', which is '%s' too", o))
+		case slices.Contains(c.AllowOrigins[:i], o):
+			v.check(at, fmt.Sprintf("must be unique; '%s' is listed twice", o))
 		}
 	}
 	v.names(path+".allowMethods", c.AllowMethods)
+	for i, method := range c.AllowMethods {
+		v.check(fmt.Sprintf("%s.allowMethods[%d]", path, i), methodProblem(method))
+	}
 	v.names(path+".allowHeaders", c.AllowHeaders)
 	v.names(path+".exposeHeaders", c.ExposeHeaders)
 	if i := slices.Index(c.ExposeHeaders, "*"); i >= 0 && c.AllowCredentials {
 		v.check(fmt.Sprintf("%s.exposeHeaders[%d]", path, i), "must not be '*' where `allowCredentials` is true: browsers take it for a name then")
 	}
 	v.within(path+".maxAgeSeconds", c.MaxAgeSeconds, 0, 24*60*60)
+}
+
+// ordinaryMethods are the methods that scripts use. An API may have others.
+var ordinaryMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+}
+
+// methodProblem says that a method is perhaps another one. Browsers compare all letters of a method, and theirs are capitals.
+func methodProblem(method string) string {
+	if method == "*" || slices.Contains(ordinaryMethods, method) {
+		return ""
+	}
+	if upper := strings.ToUpper(method); slices.Contains(ordinaryMethods, upper) {
+		return fmt.Sprintf("must be '%s', not '%s': browsers ask for methods in capital letters", upper, method)
+	}
+	if like := manifest.Suggest(method, slices.Values(ordinaryMethods)); like != "" {
+		return fmt.Sprintf("must be a method, not '%s'%s", method, like)
+	}
+	return ""
 }
 
 // names checks a list of methods or header names.

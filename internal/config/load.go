@@ -32,15 +32,25 @@ func compose(file string, flags Flags) (*Configuration, *manifest.Object, error)
 	if o != nil {
 		v := &validator{object: o}
 		v.reviewers(c)
+		v.dryRuns(c)
 		errs = append(errs, v.errs...)
 	}
 	if len(errs) == 0 {
-		errs = c.complete(file)
+		errs = c.complete(file, o)
 	}
 	if len(errs) > 0 {
 		return nil, nil, errs
 	}
 	return c, o, nil
+}
+
+// Places returns where the file has the value at a path; of a file that cannot be read the file as a whole.
+func Places(file string) func(path string) manifest.Place {
+	objects, _ := manifest.ReadFile(file)
+	if len(objects) != 1 {
+		return func(path string) manifest.Place { return manifest.Place{File: file, Path: path} }
+	}
+	return objects[0].Where
 }
 
 // read reads a file on its own. The object is nil if it cannot be decoded.
@@ -181,7 +191,7 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 }
 
 // complete adds what follows from the whole: one upstream needs no route to be named.
-func (c *Configuration) complete(file string) Errors {
+func (c *Configuration) complete(file string, o *manifest.Object) Errors {
 	if len(c.Upstreams) == 0 {
 		if file == "" {
 			return Errors{errors.New("--upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config")}
@@ -195,7 +205,11 @@ func (c *Configuration) complete(file string) Errors {
 		c.Routes = []Route{{PathPrefix: "/", Upstream: c.Upstreams[0].Name}}
 	}
 	if c.Listen == c.Admin.Listen && !strings.HasSuffix(c.Listen, ":0") { // port 0 is another one each time
-		return Errors{fmt.Errorf("the address '%s' must not be both the public and the admin listener's", c.Listen)}
+		const same = "the address '%s' must not be both the public and the admin listener's"
+		if o == nil {
+			return Errors{fmt.Errorf(same, c.Listen)}
+		}
+		return Errors{at(o, "admin.listen", same, c.Listen)}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -29,9 +30,32 @@ func (e Errors) Error() string {
 // Unwrap returns the errors.
 func (e Errors) Unwrap() []error { return e }
 
+// A Problem is one thing that is wrong with a configuration.
+type Problem struct {
+	File string
+	// Line and Column count from 1; 0 means all of them.
+	Line, Column   int
+	Field, Message string
+}
+
+// Problems returns what an error of Load says, with the places. A file is named where the error names none.
+func Problems(file string, err error) (all []Problem) {
+	errs := Errors{err}
+	_ = errors.As(err, &errs) // any other error is one
+	for _, one := range errs {
+		p := Problem{File: file, Message: one.Error()}
+		if at := (*manifest.Error)(nil); errors.As(one, &at) {
+			p = Problem{at.File, at.Line, at.Column, at.Path, at.Msg}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
 // at returns the error about the value at a path.
 func at(o *manifest.Object, path, format string, args ...any) *manifest.Error {
-	return &manifest.Error{File: o.File, Line: o.Line(path), Path: path, Msg: fmt.Sprintf(format, args...)}
+	p := o.Where(path)
+	return &manifest.Error{File: p.File, Line: p.Line, Column: p.Column, Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
 // validator collects what is wrong with a file's values.

@@ -24,8 +24,19 @@ func isComparison(name string) bool { return mirror[name] != "" }
 
 // compare compares two values by their possible ranges.
 func (v *evaluation) compare(operator string, x, y result) result {
+	if x.isFailure() || y.isFailure() {
+		return failure()
+	}
 	t := either
 	switch {
+	case x.isNull() && y.isNull(), x.isNull() && y.isObject(), x.isObject() && y.isNull():
+		isSame := x.isNull() && y.isNull()
+		switch operator {
+		case operators.Equals:
+			return boolean(truth{isSame, !isSame}, x.fails || y.fails)
+		case operators.NotEquals:
+			return boolean(truth{!isSame, isSame}, x.fails || y.fails)
+		}
 	case x.shape.Enum != nil && y.shape.Enum != nil && (operator == operators.Equals || operator == operators.NotEquals):
 		t = sameText(x.shape.Enum, y.shape.Enum)
 		if operator == operators.NotEquals {

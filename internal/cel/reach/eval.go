@@ -14,6 +14,7 @@ type evaluation struct {
 	roots   map[string]*Shape
 	facts   facts
 	because []string
+	unset   []string // the optional fields that are read without being asked for
 }
 
 // with evaluates under other facts.
@@ -68,6 +69,9 @@ func literal(e celast.Expr) result {
 		n := float64(len([]rune(s)))
 		r.shape = &Shape{Type: "string", MinSize: &n, MaxSize: &n, Enum: []string{s}}
 		return r
+	case types.Null:
+		r.shape = &Shape{Type: Null}
+		return r
 	default:
 		return anything(false)
 	}
@@ -79,6 +83,9 @@ func literal(e celast.Expr) result {
 func (v *evaluation) field(e celast.Expr) result {
 	of := v.eval(e.AsSelect().Operand())
 	name := e.AsSelect().FieldName()
+	if of.neverSucceeds() {
+		return failure()
+	}
 	member := of.shape.Fields[name]
 	if member == nil {
 		return anything(true)
@@ -87,7 +94,11 @@ func (v *evaluation) field(e celast.Expr) result {
 	if of.path == "" {
 		r.path = ""
 	}
-	r.fails = of.fails || !member.IsSet && !v.facts.isSet(r.path)
+	isUnset := !member.IsSet && !v.facts.isSet(r.path)
+	if isUnset && !of.fails && r.path != "" && !slices.Contains(v.unset, r.path) {
+		v.unset = append(v.unset, r.path)
+	}
+	r.fails = of.fails || isUnset
 	return v.narrowed(r)
 }
 
@@ -130,18 +141,28 @@ func (v *evaluation) call(e celast.Expr) result {
 		return v.in(v.eval(args[0]), v.eval(args[1]))
 	case len(args) == 2 && isComparison(name):
 		return v.compare(name, v.eval(args[0]), v.eval(args[1]))
+	case c.IsMemberFunction() && v.eval(c.Target()).neverSucceeds():
+		return failure()
 	}
 	return anything(true)
 }
 
 func (v *evaluation) and(x, y celast.Expr) result {
 	a := v.eval(x)
+	if a.isFailure() {
+		b := v.eval(y)
+		return boolean(truth{no: b.truth.no}, b.truth.yes || b.fails)
+	}
 	b := v.with(v.assume(x, true, v.facts), y)
 	return boolean(truth{a.truth.yes && b.truth.yes, a.truth.no || a.truth.yes && b.truth.no}, a.fails || a.truth.yes && b.fails)
 }
 
 func (v *evaluation) or(x, y celast.Expr) result {
 	a := v.eval(x)
+	if a.isFailure() {
+		b := v.eval(y)
+		return boolean(truth{yes: b.truth.yes}, b.truth.no || b.fails)
+	}
 	b := v.with(v.assume(x, false, v.facts), y)
 	return boolean(truth{a.truth.yes || a.truth.no && b.truth.yes, a.truth.no && b.truth.no}, a.fails || a.truth.no && b.fails)
 }
@@ -152,6 +173,9 @@ func (v *evaluation) has(e celast.Expr) result {
 		return anything(true)
 	}
 	of := v.eval(e.AsSelect().Operand())
+	if of.neverSucceeds() {
+		return failure()
+	}
 	member := of.shape.Fields[e.AsSelect().FieldName()]
 	path := of.path + "." + e.AsSelect().FieldName()
 	switch {
@@ -170,6 +194,9 @@ func (v *evaluation) has(e celast.Expr) result {
 
 func (v *evaluation) size(e celast.Expr) result {
 	of := v.eval(e)
+	if of.neverSucceeds() {
+		return failure()
+	}
 	least := 0.0
 	s := &Shape{Type: "number", Min: of.shape.MinSize, Max: of.shape.MaxSize}
 	if s.Min == nil {
@@ -185,6 +212,9 @@ func (v *evaluation) size(e celast.Expr) result {
 // each evaluates `all` and `exists` over the items of a list.
 func (v *evaluation) each(name string, over celast.Expr, item string, body celast.Expr) result {
 	list := v.eval(over)
+	if list.neverSucceeds() {
+		return failure()
+	}
 	if list.shape.Items == nil || v.roots[item] != nil {
 		return boolean(either, true)
 	}
@@ -201,6 +231,9 @@ func (v *evaluation) each(name string, over celast.Expr, item string, body celas
 
 // in looks for a value in a list of literals.
 func (v *evaluation) in(x, list result) result {
+	if x.isFailure() || list.neverSucceeds() {
+		return failure()
+	}
 	unsure := boolean(either, x.fails || list.fails)
 	if x.shape.Enum == nil || list.list == nil {
 		return unsure

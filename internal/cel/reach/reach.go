@@ -18,7 +18,12 @@ type Outcome struct {
 	CanBeTrue, CanBeFalse, CanFail bool
 	// Because says what of the schema decides, with an example for each part; empty if nothing does.
 	Because []string
+	// Unset are the optional fields that the expression reads without asking for them first.
+	Unset []string
 }
+
+// AlwaysFails reports whether the expression has no value.
+func (o *Outcome) AlwaysFails() bool { return !o.CanBeTrue && !o.CanBeFalse && o.CanFail }
 
 // Of returns the possible results of an expression over the roots, such as `self`. It is unsure
 // about whatever it does not understand.
@@ -43,8 +48,9 @@ func given(expression string, conditions []string, roots map[string]*Shape) Outc
 			v.facts = v.assume(e, true, v.facts)
 		}
 	}
+	v.unset = nil // conditions are judged for themselves
 	r := v.eval(e)
-	return Outcome{CanBeTrue: r.truth.yes, CanBeFalse: r.truth.no, CanFail: r.fails, Because: v.because}
+	return Outcome{CanBeTrue: r.truth.yes, CanBeFalse: r.truth.no, CanFail: r.fails, Because: v.because, Unset: v.unset}
 }
 
 // Names returns the chain of names that an expression reads of a root: for `self` of `self.a.b > 1`, {"a.b"}.

@@ -8,7 +8,7 @@ import (
 func number(f float64) *float64 { return &f }
 
 func self() map[string]*Shape {
-	return map[string]*Shape{"self": {Type: "object", IsSet: true, Fields: map[string]*Shape{
+	return map[string]*Shape{"old": {Type: Null}, "self": {Type: "object", IsSet: true, Fields: map[string]*Shape{
 		"replicas": {Type: "integer", Min: number(1), Max: number(5), IsSet: true},
 		"limit":    {Type: "integer", Max: number(9)},
 		"mode":     {Type: "string", Enum: []string{"A", "B"}, IsSet: true},
@@ -49,6 +49,25 @@ func TestOf(t *testing.T) {
 		"self.replicas >":                               "tfe",
 		"true":                                          "t",
 		"!(self.replicas > 5)":                          "t",
+		"old == null":                                   "t",
+		"old != null":                                   "f",
+		"self != null":                                  "t",
+		"old.mode == 'A'":                               "e",
+		"has(old.mode)":                                 "e",
+		"size(old.tags) < 3":                            "e",
+		"old.tags.all(x, x < 2)":                        "e",
+		"old.name.startsWith('a')":                      "e",
+		"!(old.mode == 'A')":                            "e",
+		"old.mode == self.mode":                         "e",
+		"old.mode in ['A']":                             "e",
+		"old.mode == 'A' || self.mode == 'A'":           "te",
+		"self.mode == 'A' || old.mode == 'A'":           "te",
+		"old.mode == 'A' && self.mode == 'A'":           "fe",
+		"old.mode == 'A' && self.replicas > 9":          "f",
+		"old == null || old.mode == self.mode":          "t",
+		"old != null && old.mode == self.mode":          "f",
+		"old != null ? old.mode == 'A' : true":          "tfe",
+		"old.?mode.orValue('A') == 'A'":                 "tfe",
 		"self.mode == 'A' ? true : self.replicas < 100": "tfe",
 	} {
 		o := Of(expression, self())
@@ -89,5 +108,46 @@ func TestGiven(t *testing.T) {
 func TestNames(t *testing.T) {
 	if got := strings.Join(Names("state.classes.exists(c, c.x) && state.a == variables.b", "state"), " "); got != "a classes" {
 		t.Error(got)
+	}
+}
+
+func TestStrays(t *testing.T) {
+	for expression, want := range map[string]string{
+		"self.mode == 'A'": "", "'B' != self.mode": "", "self.mode != ''": "", "self.name == 'C'": "", "self.unknown == 'C'": "",
+		"self.mode == 'C'": "self.mode C", "self.replicas > 1 || 'C' != self.mode": "self.mode C", "self.mode in ['A', 'b', 'c']": "self.mode b; self.mode c",
+		"self.tags.all(x, self.mode == 'a')": "self.mode a", "self.mode ==": "",
+	} {
+		var got []string
+		for _, s := range Strays(expression, self()) {
+			got = append(got, s.Path+" "+s.Text)
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %v, want %s", expression, got, want)
+		}
+	}
+}
+
+// TestUnset: the fields that may be missing where an expression reads them.
+func TestUnset(t *testing.T) {
+	for expression, want := range map[string]string{
+		"self.limit > 3": "self.limit", "has(self.limit) && self.limit > 3": "", "!has(self.limit) || self.limit > 3": "",
+		"self.replicas > 3 || self.limit > 3": "self.limit", "self.replicas > 3": "", "has(self.limit) ? self.limit > 3 : true": "", "self.limit > self.replicas": "self.limit",
+	} {
+		if got := strings.Join(Of(expression, self()).Unset, " "); got != want {
+			t.Errorf("%s: %s, want %s", expression, got, want)
+		}
+	}
+}
+
+func TestPatches(t *testing.T) {
+	got := Patches("has(object.a) ? [JSONPatch{op: 'add', path: '/a', value: 1}] : [JSONPatch{op: object.op, path: '/b', value: object.c}, Other{op: 'add'}]")
+	if len(got) != 2 || *got[0].Op != "add" || *got[0].Path != "/a" || got[0].Value != int64(1) || len(got[0].Members) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	if got[1].Op != nil || *got[1].Path != "/b" || got[1].Value != nil || got[1].From != nil {
+		t.Errorf("%+v", got[1])
+	}
+	if Patches("[JSONPatch{") != nil {
+		t.Error("a part of an expression has patches")
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // A Shape says how a schema bounds a value. The zero Shape allows everything.
 type Shape struct {
-	// Type is the name of the JSON type; empty for any.
+	// Type is the name of the JSON type, or Null; empty for any.
 	Type string
 	// Min and Max bound numbers, MinSize and MaxSize the sizes of strings, lists and maps. Nil is unbounded.
 	Min, Max, MinSize, MaxSize *float64
@@ -20,6 +20,9 @@ type Shape struct {
 	// IsSet reports whether a member always has a value, because it is required or has a default.
 	IsSet bool
 }
+
+// Null is the type of a value that is always null.
+const Null = "null"
 
 // truth says whether a value can be true, and whether it can be false.
 type truth struct{ yes, no bool }
@@ -39,6 +42,19 @@ type result struct {
 }
 
 func anything(fails bool) result { return result{truth: either, fails: fails, shape: &Shape{}} }
+
+// failure is the result of what always fails.
+func failure() result { return result{truth: truth{}, fails: true, shape: &Shape{}} }
+
+func (r result) isFailure() bool { return r.truth == truth{} && r.fails }
+
+func (r result) isNull() bool { return r.shape.Type == Null }
+
+// isObject reports whether the value is surely an object.
+func (r result) isObject() bool { return r.shape.Type == "object" && r.shape.IsSet }
+
+// neverSucceeds reports whether whatever is done with the value fails, but for comparisons with null.
+func (r result) neverSucceeds() bool { return r.isFailure() || r.isNull() }
 
 func boolean(t truth, fails bool) result {
 	return result{truth: t, fails: fails, shape: &Shape{Type: "boolean"}}
