@@ -45,6 +45,11 @@ func (j *inForce) selections(o *manifest.Object, m *matched) {
 			j.seldom(o, at.Path(), "counts all requests together: %s", none)
 		}
 	}
+	for _, name := range [...]string{"namespaces", "namespaceSelector"} {
+		if at, found := o.At("spec.rollout." + name); found && (at.Kind() != document.Array || at.Len() > 0) {
+			j.never(o, at.Path(), "is enforced nowhere: %s", none)
+		}
+	}
 	eachExpression(o.Document().Root(), func(n document.Node) {
 		texts := celreach.Compared(n.Str(), "request.namespace")
 		switch {

@@ -28,7 +28,7 @@ func (r *reader) readYAML(data []byte) {
 		}
 		if err != nil {
 			line, msg := syntaxError(err, lines)
-			r.fail(position{line: line}, "", "must be valid YAML: %s", msg)
+			r.fail(beginning(lines, line), "", "must be valid YAML: %s", msg)
 			return
 		}
 		before := r.failed
@@ -51,6 +51,15 @@ func nextDocument(decoder *yaml.Decoder) (doc *yaml.Node, err error) {
 	}()
 	doc = &yaml.Node{}
 	return doc, decoder.Decode(doc)
+}
+
+// beginning returns the position of the first letter of a line, for the parser does not say the column.
+func beginning(lines [][]byte, line int) position {
+	at := position{line: line}
+	if line >= 1 && line <= len(lines) {
+		at.column = len(lines[line-1]) - len(bytes.TrimLeft(lines[line-1], " ")) + 1
+	}
+	return at
 }
 
 // syntaxError splits the parser's "yaml: line 3: message". The parser leaves out the first line,

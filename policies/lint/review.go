@@ -3,6 +3,7 @@ package lint
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,16 +21,20 @@ const (
 	NeverFails  = "never-fails"
 	NeverPasses = "never-passes"
 	NeverMet    = "never-met"
+	AlwaysFails = "always-fails"
+	NeverEqual  = "never-equal"
+	Unasked     = "unasked"
 	Shadowed    = "shadowed-condition"
 	Repeated    = "repeated-rule"
 	Unused      = "unused"
+	Missing     = "missing-file"
 )
 
 // Review finds what compiles and still cannot be meant: rules that no object can break, or that none can keep, conditions
 // that others imply, and names that nothing uses. Files and objects that cannot be read are left out: the loader has
 // found them.
 func Review(files []source.File) []finding.Finding {
-	r := &reviewer{kinds: map[schema.GroupResource]*reach.Shape{}}
+	r := &reviewer{kinds: map[schema.GroupResource]*reach.Shape{}, names: map[schema.GroupResource]string{}}
 	var objects []*manifest.Object
 	for _, f := range files {
 		if f.Role != source.Objects {
@@ -42,8 +47,9 @@ func Review(files []source.File) []finding.Finding {
 		r.schemas(o)
 	}
 	for _, o := range objects {
-		if strings.HasSuffix(o.Kind, "AdmissionPolicy") {
+		if group, _ := o.GroupVersion(); group == "admissionregistration.k8s.io" || group == "admission-gateway.io" {
 			r.policy(o)
+			r.references(o)
 		}
 	}
 	r.unusedStates(objects)
@@ -55,6 +61,8 @@ type reviewer struct {
 	finding.List
 	// kinds has the shape of the objects of each resource that one version of a file describes.
 	kinds map[schema.GroupResource]*reach.Shape
+	// names has the kind of each resource that a file describes.
+	names map[schema.GroupResource]string
 }
 
 func (r *reviewer) found(o *manifest.Object, rule, path, format string, args ...any) {
@@ -71,7 +79,7 @@ func decode[T any](o *manifest.Object) (into T, ok bool) {
 type apiResource struct {
 	Spec struct {
 		Group  string
-		Names  struct{ Plural string }
+		Names  struct{ Plural, Kind string }
 		Schema struct {
 			OpenAPIV3Schema *apiextensionsv1.JSONSchemaProps `json:"openAPIV3Schema"`
 		}
@@ -86,6 +94,7 @@ func (r *reviewer) schemas(o *manifest.Object) {
 		if !ok {
 			return
 		}
+		r.names[schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}] = crd.Spec.Names.Kind
 		for i, v := range crd.Spec.Versions {
 			if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 				continue
@@ -98,7 +107,11 @@ func (r *reviewer) schemas(o *manifest.Object) {
 		}
 	case "APIResource":
 		a, ok := decode[apiResource](o)
-		if !ok || a.Spec.Schema.OpenAPIV3Schema == nil {
+		if !ok {
+			return
+		}
+		r.names[schema.GroupResource{Group: a.Spec.Group, Resource: a.Spec.Names.Plural}] = a.Spec.Names.Kind
+		if a.Spec.Schema.OpenAPIV3Schema == nil {
 			return
 		}
 		r.schema(o, "spec.schema.openAPIV3Schema", a.Spec.Schema.OpenAPIV3Schema)
@@ -159,8 +172,9 @@ func (r *reviewer) repeated(o *manifest.Object, path, text string, i int, seen m
 // policy has the parts of an admission policy that are looked at.
 type policy struct {
 	Spec struct {
+		FailurePolicy    string
 		MatchConstraints struct {
-			ResourceRules []struct{ APIGroups, Operations, Resources []string }
+			ResourceRules []resourceRule
 		}
 		MatchConditions []struct{ Name, Expression string }
 		Variables       []struct{ Name, Expression string }
@@ -168,29 +182,185 @@ type policy struct {
 	}
 }
 
+// resourceRule is a rule of a match block.
+type resourceRule struct{ APIGroups, APIVersions, Operations, Resources []string }
+
 func (r *reviewer) policy(o *manifest.Object) {
 	p, ok := decode[policy](o)
 	if !ok {
 		return
 	}
 	roots := map[string]*reach.Shape{"object": r.shown(&p)}
+	if slices.Contains(p.operations(), "DELETE") {
+		roots["object"] = &reach.Shape{} // of a delete it is null
+	}
 	var conditions []string
 	for i, c := range p.Spec.MatchConditions {
 		at := fmt.Sprintf("spec.matchConditions[%d].expression", i)
-		r.condition(o, at, c.Expression, conditions, roots)
+		r.judge(o, &p, at, c.Expression, conditions, func() { r.condition(o, at, c.Expression, conditions, roots) })
 		conditions = append(conditions, c.Expression)
 	}
 	texts := map[string]int{}
 	for i, v := range p.Spec.Validations {
 		at := fmt.Sprintf("spec.validations[%d].expression", i)
-		r.rule(o, at, v.Expression, conditions, roots)
+		r.judge(o, &p, at, v.Expression, conditions, func() { r.rule(o, at, v.Expression, conditions, roots) })
 		r.repeated(o, at, v.Expression, i, texts)
 	}
 	for i, v := range p.Spec.Variables {
+		at := fmt.Sprintf("spec.variables[%d].name", i)
 		if !r.isUsed(o, "variables."+v.Name) {
-			r.found(o, Unused, fmt.Sprintf("spec.variables[%d].name", i), "no expression uses the variable '%s'", v.Name)
+			r.found(o, Unused, at, "no expression uses the variable '%s'", v.Name)
+		}
+		for j := range i {
+			if p.Spec.Variables[j].Name == v.Name {
+				r.found(o, Repeated, at, "the variable with the index %d has the name '%s' too, and only the last one of them counts", j, v.Name)
+				break
+			}
 		}
 	}
+}
+
+// judge reviews an expression by the operations that its policy is about, and then as a whole if nothing was found.
+func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, conditions []string, whole func()) {
+	before := len(r.Found)
+	request := r.request(p)
+	for _, s := range reach.Strays(text, map[string]*reach.Shape{"object": r.shown(p), "oldObject": r.shown(p), "request": request}) {
+		r.found(o, NeverEqual, path, "compares with '%s', but `%s` is one of '%s'", s.Text, s.Path, strings.Join(s.Among, "', '"))
+	}
+	var failing []string
+	var unset []string
+	ran := 0
+	for _, operation := range p.operations() {
+		roots := r.seen(p, operation, request)
+		if !r.runs(conditions, roots) {
+			continue
+		}
+		ran++
+		outcome := reach.Given(text, conditions, roots)
+		if outcome.AlwaysFails() {
+			failing = append(failing, operation)
+		}
+		for _, path := range outcome.Unset {
+			if !slices.Contains(unset, path) {
+				unset = append(unset, path)
+			}
+		}
+	}
+	if len(failing) > 0 {
+		lacks := "`oldObject`"
+		if failing[0] == "DELETE" {
+			lacks = "`object`"
+		}
+		every := "every " + strings.Join(failing, " and ")
+		if len(failing) == ran && len(failing) > 1 {
+			every = "every request"
+		}
+		r.found(o, AlwaysFails, path, "fails for %s, where %s is null: ask whether it is null first, or leave the operation out of `operations`", every, lacks)
+	}
+	if len(r.Found) == before {
+		whole()
+	}
+	if len(r.Found) == before && len(unset) > 0 {
+		which, they := "is optional", "it"
+		if len(unset) > 1 {
+			which, they = "are optional", "them"
+		}
+		then := "and the request is refused"
+		if p.Spec.FailurePolicy == "Ignore" {
+			then = "and by `failurePolicy` the policy is left out"
+		}
+		r.At(o, finding.Remark, path, "reads `%s`, which %s: the expression fails where the field is left out, %s; ask for %s with has() first",
+			strings.Join(unset, "`, `"), which, then, they)
+		r.Found[len(r.Found)-1].Rule = Unasked
+	}
+}
+
+// runs reports whether a policy may get as far as its rules: no condition fails for each request, or is false for each.
+func (r *reviewer) runs(conditions []string, roots map[string]*reach.Shape) bool {
+	for i, c := range conditions {
+		if outcome := reach.Given(c, conditions[:i], roots); !outcome.CanBeTrue {
+			return false
+		}
+	}
+	return true
+}
+
+// operations returns the operations whose objects are known.
+func (p *policy) operations() (all []string) {
+	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+		for _, operation := range [...]string{"CREATE", "UPDATE", "DELETE"} {
+			if slices.Contains(rule.Operations, operation) || slices.Contains(rule.Operations, "*") {
+				all = append(all, operation)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// seen returns the variables of a request for an operation.
+func (r *reviewer) seen(p *policy, operation string, request *reach.Shape) map[string]*reach.Shape {
+	there, null := *r.shown(p), &reach.Shape{Type: reach.Null}
+	there.Type, there.IsSet = "object", true
+	fields := maps.Clone(request.Fields)
+	fields["operation"] = among(operation)
+	roots := map[string]*reach.Shape{"object": &there, "oldObject": &there, "request": {Type: "object", IsSet: true, Fields: fields}}
+	switch operation {
+	case "CREATE":
+		roots["oldObject"] = null
+	case "DELETE":
+		roots["object"] = null
+	}
+	return roots
+}
+
+// request returns the shape of the variable of that name, as far as the names in a policy decide it.
+func (r *reviewer) request(p *policy) *reach.Shape {
+	groups, versions, resources, kinds := among(), among(), among(), among()
+	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+		groups.Enum, versions.Enum = named(groups.Enum, rule.APIGroups), named(versions.Enum, rule.APIVersions)
+		var plurals []string
+		for _, name := range rule.Resources {
+			plural, sub, _ := strings.Cut(name, "/")
+			plurals = append(plurals, plural)
+			for _, group := range rule.APIGroups {
+				kind := r.names[schema.GroupResource{Group: group, Resource: plural}]
+				if kind == "" || sub != "" {
+					kind = "*"
+				}
+				kinds.Enum = named(kinds.Enum, []string{kind})
+			}
+		}
+		resources.Enum = named(resources.Enum, plurals)
+	}
+	for _, s := range []*reach.Shape{groups, versions, resources, kinds} {
+		if len(s.Enum) == 0 || slices.Contains(s.Enum, "*") {
+			s.Enum = nil
+		}
+	}
+	of := func(fields map[string]*reach.Shape) *reach.Shape {
+		return &reach.Shape{Type: "object", IsSet: true, Fields: fields}
+	}
+	return of(map[string]*reach.Shape{
+		"operation": among("CREATE", "UPDATE", "DELETE", "CONNECT"),
+		"resource":  of(map[string]*reach.Shape{"group": groups, "version": versions, "resource": resources}),
+		"kind":      of(map[string]*reach.Shape{"kind": kinds}),
+	})
+}
+
+// among returns the shape of one of some texts.
+func among(texts ...string) *reach.Shape {
+	return &reach.Shape{Type: "string", IsSet: true, Enum: texts}
+}
+
+// named adds names, each once.
+func named(all, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // condition reviews a condition given the previous ones, which all have to be met.
@@ -217,15 +387,14 @@ func (r *reviewer) condition(o *manifest.Object, path, text string, before []str
 	}
 }
 
-// shown returns the shape of the value that a policy sees as `object`; the zero shape if that is
-// not one known kind.
+// shown returns the shape of the objects that a policy sees; the zero shape if they are not of one known kind.
 func (r *reviewer) shown(p *policy) *reach.Shape {
 	var shape *reach.Shape
 	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
 		for _, group := range rule.APIGroups {
 			for _, name := range rule.Resources {
 				s := r.kinds[schema.GroupResource{Group: group, Resource: name}]
-				if s == nil || shape != nil && shape != s || slices.Contains(rule.Operations, "DELETE") || slices.Contains(rule.Operations, "*") {
+				if s == nil || shape != nil && shape != s {
 					return &reach.Shape{}
 				}
 				shape = s
@@ -281,8 +450,12 @@ func ReviewChecks() []finding.Check {
 		{ID: NeverFails, Why: "A rule that no object can break does nothing: perhaps a bound or a side is mistaken."},
 		{ID: NeverPasses, Why: "A rule that no object can keep refuses everything."},
 		{ID: NeverMet, Why: "A policy whose conditions contradict each other, or the schema, never runs."},
+		{ID: AlwaysFails, Why: "An expression that reads an object which there is not fails, and the request is refused, or the policy left out."},
+		{ID: NeverEqual, Why: "A text that a value never is, is perhaps spelled otherwise."},
+		{ID: Unasked, Why: "An expression fails where an optional field is left out that it reads."},
 		{ID: Shadowed, Why: "A condition that is true wherever the others are decides nothing."},
 		{ID: Repeated, Why: "A rule that stands twice is judged twice."},
 		{ID: Unused, Why: "What no expression reads is perhaps spelled otherwise where it is meant."},
+		{ID: Missing, Why: "A test that names a file which is not there cannot be played."},
 	}
 }
