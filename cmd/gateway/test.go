@@ -78,6 +78,8 @@ func (f *testFlags) play(cmd *cobra.Command, paths []string) (err error) {
 	switch {
 	case !slices.Contains(policytest.Formats, f.format):
 		return usageError("--output: must be '%s', not '%s'", strings.Join(policytest.Formats, "', '"), f.format)
+	case f.coverage < 0 || f.coverage > 100:
+		return usageError("--coverage: must be 0 to 100")
 	case f.least < 0 || f.least > 100 || cmd.Flags().Changed("min") && !f.mutate:
 		return usageError("--min: must be 0 to 100, and needs --mutate")
 	case f.watch && f.options.Update:
