@@ -39,7 +39,7 @@ func TestSuitesAsGator(t *testing.T) {
 		t.Errorf("%d cases are played, and %d by gator", len(got), len(want))
 	}
 	t.Log(counts)
-	if least := count / 4; counts["passed"] < least || counts["failed"] < least || counts["skipped"] < 5 {
+	if least := count / 2; counts["passed"] < least || counts["failed"] < least || counts["skipped"] < 5 {
 		t.Errorf("%v proves little", counts)
 	}
 }
@@ -155,7 +155,7 @@ spec:
 		pick("deny", "deny", "warn", "dryrun"),
 		pick("{}", "{}", "{kinds: [{apiGroups: [''], kinds: [ConfigMap]}]}", "{kinds: [{apiGroups: ['*'], kinds: ['*']}]}", "{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}",
 			"{namespaces: [team-a]}", "{excludedNamespaces: ['team-*']}", "{labelSelector: {matchLabels: {tier: gold}}}", "{name: 'obj-*'}", "{scope: Namespaced}", "{scope: Cluster}"),
-		pick("{}", "{prefix: a}", "{prefix: b}", "{prefix: 5}", "{prefx: a}")))
+		pick("{}", "{}", "{}", "{prefix: a}", "{prefix: a}", "{prefix: b}", "{prefix: 5}", "{prefx: a}")))
 	var objects []string
 	for i := range 4 {
 		var notes []string
@@ -200,7 +200,7 @@ spec:
 				fmt.Fprint(&b, "    inventory: [inventory.yaml]\n")
 			}
 			fmt.Fprint(&b, "    assertions:\n")
-			for range 1 + rnd.IntN(3) {
+			for range 1 + rnd.IntN(2) {
 				fmt.Fprintf(&b, "    - {%s}\n", pick("violations: yes", "violations: no", "violations: 0", "violations: 1", "violations: 2", "violations: 3", "message: alpha", "message: 'has a.*'",
 					"message: beta, violations: 1", "message: '^has', violations: 2", "message: nothing, violations: no", "message: gamma, violations: yes", `violations: "1"`, "message: 'flaw of known'"))
 			}
