@@ -239,6 +239,9 @@ func (l *loader) regoFinding(e rego.Error, severity Severity) Finding {
 // endBefore returns the place behind the last letter up to a line of a text: a module that ends too early is wrong there.
 func endBefore(text []byte, line int) (at, column int) {
 	lines := strings.Split(string(text), "\n")
+	if line <= len(lines) && strings.TrimSpace(lines[line-1]) != "" {
+		return line, 0 // there is more, written in another way than the module has it
+	}
 	for at = min(line, len(lines)); at > 1 && strings.TrimSpace(lines[at-1]) == ""; at-- {
 	}
 	return at, len([]rune(strings.TrimRight(lines[at-1], " \r"))) + 1
