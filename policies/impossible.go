@@ -30,16 +30,17 @@ type impossibleKey struct {
 
 // impossibleByRego finds the rules of a RegoPolicy that can never have a value for objects of the kinds that it matches, if the
 // policy files describe these. Modules that ask for the kind of an object, and bundles, may be meant for other kinds too: of
-// them all rules of a name must be impossible.
-func (l *loader) impossibleByRego(p loadedRego, modules regoKey, c *compiledRego, kinds typecheck.Kinds) {
+// them all rules of a name must be impossible. It reports whether there are such rules.
+func (l *loader) impossibleByRego(p loadedRego, modules regoKey, c *compiledRego, kinds typecheck.Kinds) bool {
 	types := typesOf(typecheck.Described(p.spec.Spec.MatchConstraints, kinds))
 	if types[0] == nil {
-		return
+		return false
 	}
 	found := reuse.Of(l.kept, impossibleKey{p.from.Sum(), modules, types}, func() rego.Errors {
 		return c.program.Impossible(unionOf(types), p.spec.Spec.Bundle == "" && len(c.reads.Kind) == 0, c.policy.Queries()...)
 	})
 	l.regoFound(found, constantsOf(&p.spec.Spec))
+	return len(found) > 0
 }
 
 // impossibleByTemplate finds that a template can never find anything in objects of the kinds that a constraint names, if the

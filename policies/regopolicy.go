@@ -130,9 +130,10 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 	l.plans.note(p.from, policy.Programs())
 	l.reads.expressions(p.from, policy.Programs())
 	l.unfilledByRego(p.from, c.program, spec.MatchConstraints, spec.MatchConditions, kinds)
-	l.lackingByRego(c.program, spec.MatchConstraints, kinds)
 	if c.program != nil {
-		l.impossibleByRego(p, key, &c, kinds)
+		if !l.impossibleByRego(p, key, &c, kinds) {
+			l.lackingByRego(p, &c, kinds)
+		}
 		l.plans.noteModules(p.from, c.program)
 		l.plans.noteRules(p.from, policy.Queries()...)
 	}

@@ -34,7 +34,7 @@ func TestCheckConfig(t *testing.T) {
 			t.Errorf("check %v: %+v, want\n%+v", c.args, got, c.want)
 		}
 	}
-	if got := run("check", "--config", unread); got.code != 2 || !strings.Contains(got.stderr, unread+":3: upstream: ") {
+	if got := run("check", "--config", unread); got.code != 1 || !strings.Contains(got.stdout, unread+":3:1: upstream: ") {
 		t.Errorf("a wrong configuration: %+v", got)
 	}
 }
@@ -167,7 +167,7 @@ func TestCheckWording(t *testing.T) {
 kind: ValidatingAdmissionPolicy
 metadata: {name: NAME}
 spec:
-  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: ["*"], resources: [widgets]}]}
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [widgets]}]}
   validations:
   - {expression: "object.spec.size < 5", message: should be < 5}
   - {expression: "object.spec.size > 0", message: MESSAGE}

@@ -182,8 +182,18 @@ func TestCheckMasks(t *testing.T) {
 	config := credentialstest.WriteFile(t, dir, "gateway.yaml", []byte("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
 		"upstreams: [{name: api, endpoints: ['http://127.0.0.1:9000']}]\nbundles: [{name: masks, file: masks.tar.gz}]\n"+
 		"policies: [tickets.yaml]\ntelemetry: {decisionLogs: {maskBundle: masks, log: {path: '-'}}}\n"))
-	policy, _, _ := strings.Cut(bundledTickets, "---")
-	credentialstest.WriteFile(t, dir, "tickets.yaml", []byte(policy))
+	resource, _, _ := strings.Cut(bundledTickets, "---")
+	credentialstest.WriteFile(t, dir, "tickets.yaml", []byte(resource+`---
+apiVersion: admission-gateway.io/v1alpha1
+kind: RegoPolicy
+metadata: {name: urgent}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [support.example.com], apiVersions: [v2], operations: [CREATE], resources: [tickets]}]}
+  rego: |
+    package urgent
+
+    deny contains "must not be urgent" if input.review.object.subject == "urgent"
+`))
 	for module, want := range map[string]string{
 		"package system.log\n\nmask contains \"/input\"\n": "",
 		"package log\n\nmask contains \"/input\"\n":        "masks.tar.gz: no module defines data.system.log.mask or data.system.log.drop, which decision logs need\n",

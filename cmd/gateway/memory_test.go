@@ -78,7 +78,7 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
 	text := "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nupstreams: [{name: a, endpoints: [http://127.0.0.1:9]}]\nlimits: {bodiesInFlightBytes: 50000000}\n"
 	testutil.WriteFile(t, file, text)
-	want := file + ": limits: warning: a body of `limits.bodyBytes` (3145728) with `limits.jsonNodes` (1048576) values takes about 74099370 bytes, " +
+	want := file + ":4:1: limits: warning: a body of `limits.bodyBytes` (3145728) with `limits.jsonNodes` (1048576) values takes about 74099370 bytes, " +
 		"which is more than the 43750000 that `limits.bodiesInFlightBytes` (50000000) leaves to one request: such a body is refused with 503 however " +
 		"often it is sent; give the gateway more memory, raise `limits.bodiesInFlightBytes`, or lower `limits.jsonNodes`"
 	if got := run("check", "--config", file, filepath.Join(kustomize, "ingress", "policies.yaml")); got.code != 1 || strings.TrimSpace(got.stdout) != want {

@@ -414,8 +414,8 @@ func onewayAlways(all []*onewayRequest) map[string]string {
 		}
 		line := r.method + " " + r.url()
 		message := ""
-		isByPath := r.code == http.StatusNotFound || r.code == http.StatusMethodNotAllowed || r.code == http.StatusBadRequest && r.body == ""
-		if r.isRefused() && isByPath && !strings.HasSuffix(r.status.Message, " not found") {
+		isByPath := r.code == http.StatusNotFound || r.code == http.StatusMethodNotAllowed || r.code == http.StatusBadRequest
+		if r.isRefused() && isByPath && !strings.HasSuffix(r.status.Message, " not found") && !strings.HasPrefix(r.status.Message, "the name of the object ") {
 			message = r.status.Message
 		}
 		if was, found := always[line]; found && was != message {
