@@ -145,9 +145,9 @@ func writeOwners(w io.Writer, files *source.Source) {
 	if len(owned) == 0 {
 		return
 	}
-	fmt.Fprint(w, "\nFOLDER\tOWNER\tCONCERNS\n")
+	_, _ = fmt.Fprint(w, "\nFOLDER\tOWNER\tCONCERNS\n")
 	for _, f := range owned {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name(), f.Owner, f.Concerns)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name(), f.Owner, f.Concerns)
 	}
 }
 

@@ -78,35 +78,6 @@ func (l *logging) send(t *testing.T, count int) {
 	}
 }
 
-// shows waits until the log, the metrics, /readyz?verbose and the status have the cause of a failure.
-func (l *logging) shows(t *testing.T, what, sink, metric, cause string) {
-	t.Helper()
-	code, text, _ := strings.Cut(cause, " ")
-	for where, has := range map[string]func() string{
-		"the log":                func() string { return l.log.String() },
-		"/readyz?verbose":        func() string { return l.get("/readyz?verbose").body },
-		"the status":             func() string { return run("status", "--admin", l.admin).stdout },
-		"the metrics: " + metric: func() string { return l.get("/metrics").body },
-	} {
-		want := []string{text}
-		switch where {
-		case "the log":
-			want = []string{`msg="the ` + what + ` cannot be written" sink=` + sink, text}
-		case "the metrics: " + metric:
-			want = []string{`gateway_log_write_failures_total{cause="` + code + `",log="` + metric + `",sink="` + sink + `"}`}
-		}
-		testutil.Eventually(t, where+" has "+strings.Join(want, ", "), func() bool {
-			got := has()
-			for _, one := range want {
-				if !strings.Contains(got, one) {
-					return false
-				}
-			}
-			return true
-		})
-	}
-}
-
 // idsIn returns the id of each line of a log.
 func idsIn(t *testing.T, file string) (ids []string) {
 	t.Helper()

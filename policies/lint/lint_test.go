@@ -307,7 +307,7 @@ func definitions(t *testing.T, dir string) (files []source.File) {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		var r io.Reader = f
 		name, isZipped := strings.CutSuffix(path, ".gz")
 		if isZipped {
