@@ -42,6 +42,8 @@ type Options struct {
 	Prefix string
 	// Timeout is the longest time that a decision takes, ConnectTimeout the longest to connect.
 	Timeout, ConnectTimeout time.Duration
+	// stall is another time than the constant; 0 for that one.
+	stall time.Duration
 	// Connections is the largest number of connections to each server.
 	Connections int
 	// Memory grants what answers take; if nil, only the bounds on each answer apply.

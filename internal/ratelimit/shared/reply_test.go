@@ -99,7 +99,7 @@ func TestHostileReplies(t *testing.T) {
 	for _, bomb := range bombs {
 		t.Run(bomb.name, func(t *testing.T) {
 			address, cut := hostile(t, bomb.endless, bomb.reply)
-			s, r := open(t, address, nil)
+			s, r := open(t, address, func(o *Options) { o.stall = patient }) // so that no other bound cuts the connection
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := s.Take([]Demand{demand("alice", perHour(1))})

@@ -35,6 +35,9 @@ func Open(o Options) (*Store, error) {
 	if len(o.Addresses) == 0 {
 		return nil, errors.New("shared limits: there is no address of Redis")
 	}
+	if o.stall == 0 {
+		o.stall = stall
+	}
 	start := time.Now()
 	s := &Store{
 		options: o, metrics: o.Metrics, log: o.Log, ended: make(chan struct{}), closed: make(chan struct{}),
