@@ -77,7 +77,7 @@ func methodProblem(method string) string {
 		return ""
 	}
 	if upper := strings.ToUpper(method); slices.Contains(ordinaryMethods, upper) {
-		return fmt.Sprintf("must be '%s', not '%s': browsers ask for methods in capital letters", upper, method)
+		return fmt.Sprintf("must be in capital letters, '%s', not '%s': browsers ask for methods so", upper, method)
 	}
 	if like := manifest.Suggest(method, slices.Values(ordinaryMethods)); like != "" {
 		return fmt.Sprintf("must be a method, not '%s'%s", method, like)

@@ -37,7 +37,7 @@ func TestCORS(t *testing.T) {
 		"{allowOrigins: ['*'], allowMethods: ['GET, PUT']}":                          "routes[0].cors.allowMethods[0]: must be a name without blanks and commas, not 'GET, PUT'",
 		"{allowOrigins: ['https://a', 'https://a']}":                                 "routes[0].cors.allowOrigins[1]: must be unique; 'https://a' is listed twice",
 		"{allowOrigins: ['https://a', '*']}":                                         "routes[0].cors.allowOrigins[0]: must not be set beside '*', which is 'https://a' too",
-		"{allowOrigins: ['*'], allowMethods: [patch]}":                               "routes[0].cors.allowMethods[0]: must be 'PATCH', not 'patch': browsers ask for methods in capital letters",
+		"{allowOrigins: ['*'], allowMethods: [patch]}":                               "routes[0].cors.allowMethods[0]: must be in capital letters, 'PATCH', not 'patch': browsers ask for methods so",
 		"{allowOrigins: ['*'], allowMethods: [DELTE]}":                               "routes[0].cors.allowMethods[0]: must be a method, not 'DELTE'; did you mean `DELETE`?",
 		"{allowOrigins: ['*'], allowHeaders: [a, a]}":                                "routes[0].cors.allowHeaders[1]: must be unique; 'a' is listed twice",
 		"{allowOrigins: ['*'], maxAgeSeconds: 86401}":                                "routes[0].cors.maxAgeSeconds: must be between 0 and 86400, inclusive, not 86401",
