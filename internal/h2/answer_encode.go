@@ -1,0 +1,44 @@
+package h2
+
+import (
+	"bytes"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// AppendAnswer appends the block of an answer whose head is this text, the empty line included. What
+// is about the connection is left out: framing and connections are HTTP/2's own.
+func AppendAnswer(dst, head []byte) []byte {
+	dst = AppendStatus(append(dst, BlockStart), head[len("HTTP/1.1 "):len("HTTP/1.1 200")])
+	_, rest, _ := bytes.Cut(head, []byte("\r\n"))
+	for {
+		var line []byte
+		if line, rest, _ = bytes.Cut(rest, []byte("\r\n")); len(line) == 0 {
+			return dst
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if !isConnectionSpecific(name) {
+			dst = AppendField(dst, name, bytes.Trim(value, " \t"))
+		}
+	}
+}
+
+// AppendTrailers appends the block of trailers.
+func AppendTrailers(dst []byte, trailers []message.Header) []byte {
+	dst = append(dst, BlockStart)
+	for i := range trailers {
+		dst = AppendField(dst, trailers[i].Name, trailers[i].Value)
+	}
+	return dst
+}
+
+// isConnectionSpecific reports whether a message of HTTP/2 must not have a field, because it is about
+// a connection of HTTP/1.1 (RFC 9113, 8.2.2). The name may have capital letters.
+func isConnectionSpecific(name []byte) bool {
+	switch message.FieldOf(name) {
+	case message.FieldConnection, message.FieldTransferEncoding, message.FieldKeepAlive, message.FieldUpgrade,
+		message.FieldProxyConnection, message.FieldHTTP2Settings:
+		return true
+	}
+	return false
+}

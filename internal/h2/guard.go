@@ -1,0 +1,37 @@
+package h2
+
+import "time"
+
+// A Guard bounds frames by which a peer has work done that leads to nothing: settings, pings,
+// priorities, empty data, windows, streams that it resets. Work that leads to something earns credit
+// for them, and so does time. It belongs to one goroutine.
+type Guard struct {
+	credit, most int
+	perSecond    int
+	last         time.Time
+}
+
+// NewGuard returns a guard with so much credit, which is also the most that a peer has at a time. Each
+// second it gets back so much.
+func NewGuard(credit, perSecond int, now time.Time) Guard {
+	return Guard{credit: credit, most: credit, perSecond: perSecond, last: now}
+}
+
+// Spend takes n of the credit. It reports whether there was so much.
+func (g *Guard) Spend(n int, now func() time.Time) bool {
+	if g.credit >= n {
+		g.credit -= n
+		return true
+	}
+	at := now()
+	g.Earn(int(min(at.Sub(g.last).Seconds(), 3600) * float64(g.perSecond)))
+	g.last = at
+	if g.credit < n {
+		return false
+	}
+	g.credit -= n
+	return true
+}
+
+// Earn adds to the credit.
+func (g *Guard) Earn(n int) { g.credit = min(g.credit+n, g.most) }
