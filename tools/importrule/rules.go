@@ -59,6 +59,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/secure":           {nil, []string{"proxy", "internal/server", "internal/upstream"}},
 	"internal/message":          {[]string{"internal/status"}, []string{"proxy", "internal/compress", "internal/cors", "internal/contract", "internal/openapi", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain", "internal/h1", "internal/server", "internal/upstream"}},
 	"internal/h1":               {[]string{"internal/message"}, []string{"internal/server", "internal/upstream"}},
+	"internal/h2":               {[]string{"internal/message"}, []string{"internal/server", "internal/upstream"}},
 	"internal/compress":         {[]string{"internal/message"}, []string{"proxy", "internal/storage", "internal/storage/plain"}},
 	"internal/cors":             {[]string{"internal/message", "internal/cors/origin"}, []string{"proxy"}},
 	"internal/cors/origin":      {nil, []string{"internal/cors", "internal/config"}},
