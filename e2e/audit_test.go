@@ -55,7 +55,7 @@ var auditedRequests = []struct {
 // a field that ends in "*" all that begin so; values of "*" are any two.
 type auditDifference struct{ request, field, server, gateway, why string }
 
-// auditDifferences are the ones that docs/observability.md and docs/differences.md have. Of each row there has to be an example.
+// auditDifferences are the ones that docs/observability/audit.md and docs/differences.md have. Of each row there has to be an example.
 var auditDifferences = []auditDifference{
 	{"", "annotations.authorization.k8s.io/decision", `"allow"`, "", "the API server decides that"},
 	{"", "annotations.authorization.k8s.io/reason", `""`, "", "the same"},

@@ -63,10 +63,10 @@ func TestPrefixPolicy(t *testing.T) {
 }
 `
 
-// TestWalkAddKind takes the steps of docs/architecture.md by which a kind is added, in a copy of the tree: Go reads the files
+// TestWalkAddKind takes the steps of docs/internals/architecture.md by which a kind is added, in a copy of the tree: Go reads the files
 // that they change from elsewhere. The kind is compiled, and with E2E_ALL=1 it is used too.
 func TestWalkAddKind(t *testing.T) {
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../docs/internals/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ type stage struct {
 }
 
 // stagesOf returns the stages of an operation, in the order in which they run. A stage that nothing in force asks for
-// is not among them. docs/architecture.md has the same list.
+// is not among them. docs/internals/architecture.md has the same list.
 func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage {
 	var all []stage
 	add := func(isAsked bool, name string, run func(*handler) error) {

@@ -31,13 +31,13 @@ import (
 // architecture returns a part of the page about the architecture, from a heading to the next one.
 func architecture(t *testing.T, heading string) string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/architecture.md")
+	page, err := os.ReadFile("../docs/internals/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, part, found := strings.Cut(string(page), "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("docs/architecture.md has no '%s'", heading)
+		t.Fatalf("docs/internals/architecture.md has no '%s'", heading)
 	}
 	if end := regexp.MustCompile(`\n##+ `).FindStringIndex(part); end != nil {
 		part = part[:end[0]]
@@ -45,7 +45,7 @@ func architecture(t *testing.T, heading string) string {
 	return part
 }
 
-// TestStagesAreDocumented compares the lists of stages and of answer steps, and when each exists, with docs/architecture.md.
+// TestStagesAreDocumented compares the lists of stages and of answer steps, and when each exists, with docs/internals/architecture.md.
 func TestStagesAreDocumented(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| ([^|]*) \\| [^|]* \\| `([^`]*)` \\|$")
 	for heading, of := range map[string]struct{ file, function string }{
@@ -56,12 +56,12 @@ func TestStagesAreDocumented(t *testing.T) {
 			got = append(got, m[1]+" if "+strings.ReplaceAll(m[2], "¦", "|"))
 		}
 		if want := addedIn(t, of.file, of.function); len(want) < 5 || !slices.Equal(got, want) {
-			t.Errorf("%s: docs/architecture.md has\n%s\nand %s has\n%s", heading, strings.Join(got, "\n"), of.file, strings.Join(want, "\n"))
+			t.Errorf("%s: docs/internals/architecture.md has\n%s\nand %s has\n%s", heading, strings.Join(got, "\n"), of.file, strings.Join(want, "\n"))
 		}
 	}
 }
 
-// TestStagesOfRequests compares the stages of the requests that docs/architecture.md shows with those that they have.
+// TestStagesOfRequests compares the stages of the requests that docs/internals/architecture.md shows with those that they have.
 func TestStagesOfRequests(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| `([^`]*)` \\| ([^|]*) \\|$").FindAllStringSubmatch(architecture(t, "### Stages"), -1)
 	if len(rows) < 5 {
@@ -70,7 +70,7 @@ func TestStagesOfRequests(t *testing.T) {
 	for _, row := range rows {
 		f := gatewayFor(t, t.TempDir(), "127.0.0.1:1", strings.Fields(row[1])).Foresee(row[2])
 		if got := strings.Join(f.Stages, ", "); got != row[3] {
-			t.Errorf("%s, %s: the stages are %s (%v), and docs/architecture.md has %s", row[1], row[2], got, f.Refusal, row[3])
+			t.Errorf("%s, %s: the stages are %s (%v), and docs/internals/architecture.md has %s", row[1], row[2], got, f.Refusal, row[3])
 		}
 	}
 }
@@ -154,7 +154,7 @@ spec: {match: {verbs: [patch], apiGroups: [shop.example.com], resources: [parcel
 `
 
 // TestWalkOfScale serves a PATCH of a Scale, and compares the functions that run, in their order and as they call each
-// other, with those that docs/architecture.md has. They are seen on the stack whenever a stage, the resolver or the storage
+// other, with those that docs/internals/architecture.md has. They are seen on the stack whenever a stage, the resolver or the storage
 // is called.
 func TestWalkOfScale(t *testing.T) {
 	blocks := strings.Split(architecture(t, "### A PATCH of a Scale"), "```")
@@ -199,7 +199,7 @@ func TestWalkOfScale(t *testing.T) {
 		t.Fatalf("the Scale is answered %d, and stored is %s", code, stored)
 	}
 	if got := calls.only(strings.Fields(want)); got != want {
-		t.Errorf("the functions that ran are\n%s\nwant those of docs/architecture.md\n%s\nof all these:\n%s", got, want, calls.only(nil))
+		t.Errorf("the functions that ran are\n%s\nwant those of docs/internals/architecture.md\n%s\nof all these:\n%s", got, want, calls.only(nil))
 	}
 }
 
@@ -406,7 +406,7 @@ func TestQuery(t *testing.T) {
 }
 `
 
-// TestWalkAddVerb takes the steps of docs/architecture.md by which a verb is added, in a copy of the tree: Go reads the files
+// TestWalkAddVerb takes the steps of docs/internals/architecture.md by which a verb is added, in a copy of the tree: Go reads the files
 // that they change from elsewhere. The table is compiled with it, and with E2E_ALL=1 a gateway serves its requests.
 func TestWalkAddVerb(t *testing.T) {
 	step := regexp.MustCompile("(?s)\n`([^`\n]+)`(?:, (after|before) `([^`\n]+)`)?:\n\n```go\n(.*?)\n```\n")

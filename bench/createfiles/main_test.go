@@ -20,12 +20,12 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/architecture.md")
+	page, err := os.ReadFile("../../docs/internals/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "```\n" + string(out) + "```\n"; !strings.Contains(string(page), want) {
-		t.Errorf("docs/architecture.md does not have\n%s", want)
+		t.Errorf("docs/internals/architecture.md does not have\n%s", want)
 	}
 	if found := regexp.MustCompile(`\w+: \d+ files`).FindAllString(string(out), -1); len(found) != 2 {
 		t.Errorf("the command lists %q, want both dialects", found)

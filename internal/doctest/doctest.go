@@ -8,6 +8,8 @@
 //     runs until the page ends; else its exit code must be 0, unless the page shows what it prints;
 //   - a block of another language that is the next one after a script shows the output of the
 //     script.
+//
+// A page is followed up to the line [reference], if it has one.
 package doctest
 
 import (
@@ -30,6 +32,9 @@ import (
 // patience is how long a command may take, and a server until it serves.
 const patience = 2 * time.Minute
 
+// reference is the line of a page below which it has blocks to look up rather than to follow.
+const reference = "\n<!-- what follows is reference -->\n"
+
 // Options say what a page needs beside itself.
 type Options struct {
 	// Gateway is the program that the page calls gateway.
@@ -49,7 +54,8 @@ func Follow(page string, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	blocks, err := parse(string(text))
+	followed, _, _ := strings.Cut(string(text), reference)
+	blocks, err := parse(followed)
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}

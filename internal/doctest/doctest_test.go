@@ -33,7 +33,8 @@ func TestParse(t *testing.T) {
 func TestFollow(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	const text = "Write `a.txt`:\n\n```text\nport 8080\n```\n\nIn a terminal of its own:\n\n```sh\necho serving; sleep 100\n```\n\n" +
-		"Read it:\n\n```sh\ncat a.txt; date +%s; false\n```\n```text\nport 8080\n1768382044\n```\n\n```sh\ntest \"$(cat a.txt)\" != \"port 80\"80 && gateway version\n```\n"
+		"Read it:\n\n```sh\ncat a.txt; date +%s; false\n```\n```text\nport 8080\n1768382044\n```\n\n```sh\ntest \"$(cat a.txt)\" != \"port 80\"80 && gateway version\n```\n" +
+		reference + "\n```yaml\nnot: followed\n```\n"
 	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

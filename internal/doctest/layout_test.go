@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestLayout compares the layout that docs/architecture.md shows with the folders that there are.
+// TestLayout compares the layout that docs/internals/architecture.md shows with the folders that there are.
 func TestLayout(t *testing.T) {
 	const root = "../.."
-	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "internals", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

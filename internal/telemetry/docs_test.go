@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/observability.md")
+var update = flag.Bool("update", false, "write the tables of docs/observability")
 
-const page = "../../docs/observability.md"
-
-// expectTable compares the table below a heading row with the code.
-func expectTable(t *testing.T, header string, rows []string) {
+// expectTable compares the table of a page below a heading row with the code.
+func expectTable(t *testing.T, name, header string, rows []string) {
 	t.Helper()
+	page := "../../docs/observability/" + name
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +46,7 @@ func TestDocsOfLog(t *testing.T) {
 		}
 		rows = append(rows, "| `"+f.OpenTelemetry+"` | "+ecs+" | "+f.Meaning+" |")
 	}
-	expectTable(t, "| field | with `ECS` | is |", rows)
+	expectTable(t, "logs.md", "| field | with `ECS` | is |", rows)
 }
 
 // Each metric that the gateway has, with its labels, is in the table.
@@ -72,7 +71,7 @@ func TestDocsOfMetrics(t *testing.T) {
 	if len(rows) < 35 {
 		t.Fatalf("there are only %d metrics", len(rows))
 	}
-	expectTable(t, "| metric | labels | is |", rows)
+	expectTable(t, "metrics.md", "| metric | labels | is |", rows)
 }
 
 // fill records something of each kind.

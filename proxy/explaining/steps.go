@@ -9,7 +9,7 @@ type Step struct {
 	stores bool
 }
 
-// The steps, as docs/architecture.md has them.
+// The steps, as docs/internals/architecture.md has them.
 var (
 	Limits   = Step{"Limits", "the rate limits that count the request", false}
 	Contract = Step{"Contract", "what the API's document asks of the request beside its body", false}
