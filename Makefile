@@ -31,7 +31,7 @@ CONCURRENT := ^Test(AcknowledgedIs|BackendFaults|GatewayDeadlines|Histories|Memo
 # ends, and each failure fails the whole.
 PARTS := test-e2e test-packages test-apis test-race test-gatekeeper test-tools test-versions
 
-.PHONY: help build sbom demo test $(PARTS) race proofs programs e2e e2e-all e2e-apis corpus lint limits docs pictures monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test $(PARTS) race proofs programs e2e e2e-all e2e-apis corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -129,6 +129,9 @@ lint: ## check format, errors, style, imports and known vulnerabilities
 
 docs: ## write the tables of fields in docs/policies from policies/crds
 	cd tools && $(GO) run ./crdtables ..
+
+words: ## count the words of the documentation, page by page
+	cd tools && $(GO) run ./pagewords ..
 
 pictures: programs ## take the picture of README in docs/images, and pictures of all pages in bin/pictures
 	$(TEST) -count=1 -run '^TestPictures$$' ./internal/admin -args -pictures ../../bin/pictures

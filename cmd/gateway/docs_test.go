@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -33,6 +34,36 @@ func TestTutorials(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestOwnAPI follows the tutorial from a clone to an API of one's own, which takes one file and few commands. That make builds
+// the gateway is proved elsewhere; here it puts the program of the test in its place.
+func TestOwnAPI(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed")
+	}
+	const page = "../../docs/tutorial-your-api.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(files) != 1 || bytes.Count(files[0][1], []byte("\n")) > 30 {
+		t.Errorf("the tutorial has %d files, want one of at most 30 lines", len(files))
+	}
+	commands := regexp.MustCompile("(?s)```sh\n([^\n]*\n)```").FindAllSubmatch(text, -1)
+	if blocks := bytes.Count(text, []byte("```sh\n")); blocks > 5 || len(commands) != blocks {
+		t.Errorf("the tutorial has %d commands in %d blocks, want at most 5, each in a block", len(commands), blocks)
+	}
+	builder := write(t, "make", "#!/bin/sh\n[ \"$*\" = build ] && mkdir -p bin && ln -s \"$(command -v gateway)\" bin/gateway\n")
+	if err := os.Chmod(builder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := doctest.Follow(page, doctest.Options{
+		Gateway: os.Args[0], Commands: map[string]string{"make": builder}, Env: []string{"GATEWAY_TEST_RUN_MAIN=1"}, Volatile: regexp.MustCompile(`in \d+\.\d+s`),
+	}); err != nil {
+		t.Error(err)
 	}
 }
 
