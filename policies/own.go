@@ -156,8 +156,27 @@ func JSONSchemas() (map[string]map[string]any, error) {
 			properties["apiVersion"] = map[string]any{"const": crd.Spec.Group + "/" + v.Name}
 			properties["kind"] = map[string]any{"const": crd.Spec.Names.Kind}
 			s["required"] = []string{"apiVersion", "kind", "metadata", "spec"}
+			closeObjects(s)
 			all[crd.Spec.Names.Kind] = s
 		}
 	}
 	return all, nil
+}
+
+// closeObjects has a schema refuse fields that it does not have, as the decoder of files does.
+func closeObjects(s map[string]any) {
+	properties, _ := s["properties"].(map[string]any)
+	if _, isMap := s["additionalProperties"]; len(properties) > 0 && !isMap && s["x-kubernetes-preserve-unknown-fields"] != true {
+		s["additionalProperties"] = false
+	}
+	for _, p := range properties {
+		if p, ok := p.(map[string]any); ok {
+			closeObjects(p)
+		}
+	}
+	for _, keyword := range []string{"items", "additionalProperties"} {
+		if of, ok := s[keyword].(map[string]any); ok {
+			closeObjects(of)
+		}
+	}
 }

@@ -173,7 +173,7 @@ func TestQuotes(t *testing.T) {
 
 // TestExamples loads the policies and the configuration that the pages show. What a page shows of a file compiles.
 func TestExamples(t *testing.T) {
-	yaml := regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```")
+	yaml := regexp.MustCompile("(?s)```yaml\n((?:# yaml-language-server: [^\n]*\n)?apiVersion: .*?)```")
 	policies, configurations := 0, 0
 	for path, page := range pages(t) {
 		for _, m := range yaml.FindAllStringSubmatch(page, -1) {
