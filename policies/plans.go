@@ -157,22 +157,29 @@ func (p *plans) note(o *manifest.Object, programs []*cel.Program) {
 	if !p.on || len(programs) == 0 {
 		return
 	}
-	bySource := make(map[string]*cel.Program, len(programs))
+	bySource := make(map[string][]*cel.Program, len(programs))
 	for _, p := range programs {
 		if p != nil {
-			bySource[strings.TrimSpace(p.Source())] = p
+			source := strings.TrimSpace(p.Source())
+			bySource[source] = append(bySource[source], p)
 		}
 	}
 	p.in(o, o.Document().Root(), bySource)
 }
 
-func (p *plans) in(o *manifest.Object, n document.Node, bySource map[string]*cel.Program) {
+// in notes the expressions below a node. Several places may have the same text: each has the next program of that text,
+// and the last one stands for all places that are left.
+func (p *plans) in(o *manifest.Object, n document.Node, bySource map[string][]*cel.Program) {
 	if n.Kind() == document.String && expressionKeys.Member(n) >= 0 {
-		if program := bySource[strings.TrimSpace(n.Str())]; program != nil {
+		source := strings.TrimSpace(n.Str())
+		if all := bySource[source]; len(all) > 0 {
+			if len(all) > 1 {
+				bySource[source] = all[1:]
+			}
 			path := n.Path()
-			native, reason := program.Plan()
+			native, reason := all[0].Plan()
 			at := o.Where(path)
-			p.list = append(p.list, Plan{File: at.File, Line: at.Line, Field: at.Path, Native: native, Reason: reason, Program: program, Kind: o.Kind, Name: o.Name})
+			p.list = append(p.list, Plan{File: at.File, Line: at.Line, Field: at.Path, Native: native, Reason: reason, Program: all[0], Kind: o.Kind, Name: o.Name})
 		}
 	}
 	for m := n.First(); m.Valid(); m = m.Next() {

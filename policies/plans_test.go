@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -95,5 +96,29 @@ spec:
 	}
 	if got := (Plan{File: "a.yaml", Line: 1, Field: "spec.x", Reason: "it has a loop that is no known macro"}).String(); got != "a.yaml:1: spec.x: cel-go: it has a loop that is no known macro" {
 		t.Error(got)
+	}
+}
+
+// TestPlansOfOneText: each place of an expression has its own program, also if another place of the object has the same text.
+func TestPlansOfOneText(t *testing.T) {
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": `apiVersion: admission-gateway.io/v1alpha1
+kind: DefaultingPolicy
+metadata: {name: p}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  defaults:
+  - {field: "metadata.labels[team]", valueExpression: object.metadata.name}
+  - {field: "metadata.labels[owner]", valueExpression: object.metadata.name}
+  - {field: "metadata.labels[user]", valueExpression: object.metadata.name}
+`})
+	programs := map[*cel.Program]string{}
+	for _, p := range Plans([]string{dir}) {
+		if other := programs[p.Program]; other != "" {
+			t.Errorf("%s and %s have one program", other, p.Field)
+		}
+		programs[p.Program] = p.Field
+	}
+	if len(programs) != 3 {
+		t.Errorf("%d programs", len(programs))
 	}
 }
