@@ -44,7 +44,7 @@ func TestLibraryOfDefaults(t *testing.T) {
 		{
 			"deployments", "team-a", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"a:latest"},{"name":"b","image":"b:1","resources":{"requests":{"memory":"1Gi"}}}]}}}}`,
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"app.kubernetes.io/managed-by":"platform","team":"a"}},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"a:latest","imagePullPolicy":"Always","resources":{"requests":{"memory":"128Mi"}}},` +
-				`{"name":"b","image":"b:1","resources":{"requests":{"memory":"1Gi"}}}],"automountServiceAccountToken":false}}}}`,
+				`{"name":"b","image":"b:1","resources":{"requests":{"memory":"1Gi"}}}],"automountServiceAccountToken":false},"metadata":{"labels":{"team":"a"}}}}}`,
 		},
 		{"deployments", "kube-system", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`},
 	} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,8 +25,8 @@ import (
 )
 
 // librarySets are the folders of the library whose policies are all for Kubernetes, and read nothing beside the request
-// but a ConfigMap.
-var librarySets = []string{"pod-security", "workloads", "hygiene", "immutable"}
+// but its namespace and a ConfigMap.
+var librarySets = []string{"pod-security", "workloads", "hygiene", "teams", "immutable"}
 
 // A libraryPolicy is a policy of the library with its binding, and the cases of the test beside it.
 type libraryPolicy struct {
@@ -180,8 +181,8 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestLibraryCost: no schema bounds how many containers a template has. A CronJob with 1,000 of them, which say all that the
-// policies look at, costs each policy at most a tenth of what kube-apiserver lets it spend.
+// TestLibraryCost: no schema bounds how many containers a template has, nor labels and finalizers. A CronJob with 1,000 of
+// each, which say all that the policies look at, costs each policy at most a tenth of what kube-apiserver lets it spend.
 func TestLibraryCost(t *testing.T) {
 	const budget = celconfig.RuntimeCELCostBudget / 10
 	probe := map[string]any{"httpGet": map[string]any{"port": int64(80)}}
@@ -203,21 +204,29 @@ func TestLibraryCost(t *testing.T) {
 			"env": []any{map[string]any{"name": "MODE", "value": "fast"}, map[string]any{"name": "LEVEL", "value": "info"}},
 		})
 	}
+	labels, finalizers := map[string]any{"team": "shop"}, []any{}
+	for i := range 1000 {
+		labels[fmt.Sprintf("label-%d.example.com/name", i)] = "a"
+		finalizers = append(finalizers, fmt.Sprintf("finalizer-%d.example.com/name", i))
+	}
+	metadata := map[string]any{"name": "web", "namespace": "shop", "labels": labels, "finalizers": finalizers}
 	pod := map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{"container.apparmor.security.beta.kubernetes.io/c0": "runtime/default"}},
+		"metadata": map[string]any{"labels": labels, "finalizers": finalizers, "annotations": map[string]any{"container.apparmor.security.beta.kubernetes.io/c0": "runtime/default"}},
 		"spec": map[string]any{
 			"containers": containers, "serviceAccountName": "web", "restartPolicy": "Never", "securityContext": security,
 			"volumes": []any{map[string]any{"name": "a", "emptyDir": map[string]any{}}},
 		},
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "batch/v1", "kind": "CronJob", "metadata": map[string]any{"name": "web", "namespace": "shop"},
-		"spec": map[string]any{"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": map[string]any{"spec": map[string]any{"template": pod}}},
+		"apiVersion": "batch/v1", "kind": "CronJob", "metadata": metadata,
+		"spec": map[string]any{"schedule": "0 3 * * *", "concurrencyPolicy": "Forbid", "jobTemplate": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"template": pod}}},
 	}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "shop"}}}
 	params := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "quay.io/", "b": "registry.example.com/"}}}
 	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 	attributes := &kadmission.VersionedAttributes{VersionedKind: o.GroupVersionKind(), VersionedObject: kadmission.NewLazyObject(o),
-		Attributes: kadmission.NewAttributesRecord(o, nil, o.GroupVersionKind(), "shop", "web", resource, "", kadmission.Create, nil, false, &user.DefaultInfo{})}
+		VersionedOldObject: kadmission.NewLazyObject(o),
+		Attributes:         kadmission.NewAttributesRecord(o, o, o.GroupVersionKind(), "shop", "web", resource, "", kadmission.Update, nil, false, &user.DefaultInfo{})}
 	judged := 0
 	for _, p := range library(t) {
 		if !strings.Contains(fmt.Sprint(p.policy.Spec.MatchConstraints.ResourceRules), "cronjobs") {
@@ -229,7 +238,7 @@ func TestLibraryCost(t *testing.T) {
 			budget int64
 			want   validating.PolicyDecisionEvaluation
 		}{{budget, validating.EvalAdmit}, {1, validating.EvalError}} {
-			result := hook.Evaluator.Validate(context.Background(), resource, attributes, params, nil, c.budget, reviewer{})
+			result := hook.Evaluator.Validate(context.Background(), resource, attributes, params, namespace, c.budget, reviewer{})
 			for _, d := range result.Decisions {
 				if d.Evaluation != c.want {
 					t.Errorf("%s: with a budget of %d units: %s: %s, want %s", p.name, c.budget, d.Evaluation, d.Message, c.want)
@@ -237,7 +246,7 @@ func TestLibraryCost(t *testing.T) {
 			}
 		}
 	}
-	if judged < 25 {
+	if judged < 33 {
 		t.Errorf("only %d policies judge a CronJob", judged)
 	}
 }

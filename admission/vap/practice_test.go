@@ -16,8 +16,8 @@ var practiceObjects = []string{
 	"{apiVersion: rules.example.com/v1, kind: ReplicaLimit, metadata: {name: small, labels: {env: test}}, maxReplicas: 3, exempt: [web]}",
 	"{apiVersion: rules.example.com/v1, kind: ReplicaLimit, metadata: {name: large, labels: {env: prod}}, maxReplicas: 50}",
 	// What the library's policies and their tests refer to.
+	"{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: shop}}}",
 	"{apiVersion: v1, kind: Namespace, metadata: {name: default}}",
-	"{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
 	"{apiVersion: v1, kind: ConfigMap, metadata: {name: registries, namespace: platform}, data: {ours: registry.example.com/, partner: quay.io/partner/}}",
 }
 

@@ -21,12 +21,13 @@ var (
 	forOrdinary   = []string{"ordinary-apis", "ratelimits/per-user.yaml"}
 )
 
-// Files returns the files of a start by their paths: policies, their tests, and a workflow that runs them.
+// Files returns the files of a start by their paths: policies, their tests, a workflow that runs them, and a configuration with
+// which they can be served.
 func (s Start) Files() (map[string][]byte, error) {
 	all := map[string][]byte{}
-	sets := forOrdinary
+	sets, configuration := forOrdinary, "start/plain.yaml"
 	if s.IsKubernetes {
-		sets = forKubernetes
+		sets, configuration = forKubernetes, "start/kubernetes.yaml"
 	}
 	for _, set := range sets {
 		err := fs.WalkDir(files, set, func(name string, entry fs.DirEntry, err error) error {
@@ -41,7 +42,7 @@ func (s Start) Files() (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	for from, to := range map[string]string{"start/workflow.txt": ".github/workflows/policies.yml", "start/README.md": "README.md"} {
+	for from, to := range map[string]string{"start/workflow.txt": ".github/workflows/policies.yml", "start/README.md": "README.md", configuration: "gateway.yaml"} {
 		data, err := files.ReadFile(from)
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package library_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,6 +65,48 @@ func TestStart(t *testing.T) {
 		for _, r := range s.Results {
 			if r.Outcome != policytest.Passed {
 				t.Errorf("%s:%d: %s: %s", r.File, r.Line, r.ID, strings.Join(r.Problems, "; "))
+			}
+		}
+	}
+}
+
+// TestMetadataOfTemplates: what the policies about metadata refuse in a Pod they refuse in the template that Pods are made of
+// too, in each kind that has one, with the field there. They ask the same of the Jobs that a CronJob makes.
+func TestMetadataOfTemplates(t *testing.T) {
+	set := policiestest.LoadFiles(t, "hygiene/reserved-labels.yaml", "hygiene/finalizers.yaml", "teams/team-label.yaml", "teams/team-of-namespace.yaml")
+	lookup := &admissiontest.Lookup{}
+	lookup.Add("{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {team: shop}}}")
+	for _, c := range []struct {
+		metadata string
+		wrong    []string // fields of the Pod
+	}{
+		{`{"name":"p","labels":{"app":"a","team":"shop"},"finalizers":["example.com/cleanup"]}`, nil},
+		{`{"name":"p","labels":{"team":"shop","batch.kubernetes.io/job-name":"p"}}`, nil},
+		{`{"name":"p","labels":{"team":"other"}}`, []string{"metadata.labels[team]"}},
+		{`{"name":"p"}`, []string{"metadata.labels[team]"}},
+		{`{"name":"p","labels":{"team":"shop","node.kubernetes.io/a":"b"},"finalizers":["mine"]}`, []string{
+			"metadata.finalizers", "metadata.finalizers[0]", "metadata.labels", "metadata.labels[node.kubernetes.io/a]",
+		}},
+	} {
+		for i := range holders {
+			h := &holders[i]
+			object := h.of([]byte(`{"metadata":` + c.metadata + `,"spec":{"containers":[{"name":"a","image":"a"}]}}`))
+			want := below(h.path, c.wrong)
+			if h.path != "" {
+				want = append(want, "metadata.labels[team]")
+			}
+			if h.kind == "CronJob" {
+				want = append(want, "spec.jobTemplate.metadata.labels[team]")
+			}
+			var got []string
+			for _, wrong := range judge(t, set, lookup, h.info(resource.VerbCreate, ""), admission.Create, object) {
+				field, _, _ := strings.Cut(wrong, ": ")
+				got = append(got, field)
+			}
+			slices.Sort(want)
+			slices.Sort(got)
+			if got = slices.Compact(got); !slices.Equal(got, want) {
+				t.Errorf("a %s with %s: wrong are %q, want %q", h.kind, c.metadata, got, want)
 			}
 		}
 	}
