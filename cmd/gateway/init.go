@@ -27,8 +27,9 @@ func newInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write policies to start from, with tests and a workflow",
-		Long: `Write a working set of policies from the library that the gateway carries, with the tests of the policies and a workflow
-for GitHub that runs them, into a folder; by default the current one. Nothing that exists is overwritten.
+		Long: `Write a working set of policies from the library that the gateway carries into a folder, by default the current one, with
+the tests of the policies, a workflow for GitHub that runs them, and a configuration that serves the policies. Nothing
+that exists is overwritten.
 
 It asks what the policies are for and whether they shall refuse anything yet; the flags answer beforehand.
 
@@ -100,8 +101,12 @@ func (f *initFlags) write(cmd *cobra.Command, dir string) error {
 			tests++
 		}
 	}
-	at := filepath.Join(dir, "policies")
-	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check %s\n", count(len(files), "file"), count(tests, "test"), at, at)
+	at, configuration, flag := filepath.Join(dir, "policies"), filepath.Join(dir, "gateway.yaml"), "--upstream URL"
+	if start.IsKubernetes {
+		flag = "--kubeconfig FILE"
+	}
+	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check %s\n  gateway serve --config %s %s\n",
+		count(len(files), "file"), count(tests, "test"), at, at, configuration, flag)
 	return nil
 }
 

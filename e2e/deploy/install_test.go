@@ -36,16 +36,7 @@ func TestInstallBeforeAPIServer(t *testing.T) {
 	shared := startStore(t, tokens)
 	c := shared.launch(t, "--client-ca-file="+authorities)
 	c.waitReady(t)
-	configured, err := yaml.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "c",
-		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": c.url, "insecure-skip-tls-verify": true}}},
-		"users":    []any{map[string]any{"name": "root", "user": map[string]any{"token": "of-root"}}},
-		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "root"}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "kubeconfig"), string(configured))
+	c.writeKubeconfig(t, filepath.Join(dir, "kubeconfig"))
 
 	text, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
@@ -76,6 +67,21 @@ func TestInstallBeforeAPIServer(t *testing.T) {
 	if err != nil {
 		t.Errorf("docs/install.md: %v\n%s\nthe container:\n%s", err, out, log)
 	}
+}
+
+// writeKubeconfig writes a kubeconfig of the administrator.
+func (c *cluster) writeKubeconfig(t *testing.T, path string) {
+	t.Helper()
+	configured, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": c.url, "insecure-skip-tls-verify": true}}},
+		"users":    []any{map[string]any{"name": "root", "user": map[string]any{"token": "of-root"}}},
+		"contexts": []any{map[string]any{"name": "c", "context": map[string]any{"cluster": "c", "user": "root"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, string(configured))
 }
 
 // play runs the container of the Deployment gateway as a kubelet would, once there is one, and says in its status that it is
