@@ -64,7 +64,7 @@ spec:
 		"an item outside its collection": {"apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: a}\nspec:\n  version: v1\n  names: {plural: users, kind: User}\n  paths: {collection: /shop/users, item: '/shop/user/{name}'}\n", plain,
 			"a.yaml:7: spec.paths.item: warning: is not below the collection '/shop/users': objects at '/shop/users/{name}' are not held to this file\n"},
 		"required of no property": {"apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: a}\nspec:\n  version: v1\n  names: {plural: users, kind: User}\n  paths: {collection: /users, item: '/users/{name}'}\n  schema:\n    openAPIV3Schema:\n      type: object\n      required: [usernam]\n      properties: {username: {type: string}, open: {type: object, required: [a], x-kubernetes-preserve-unknown-fields: true}}\n", plain,
-			"a.yaml:11: spec.schema.openAPIV3Schema.required[0]: warning: can never be met: no property has the name 'usernam'; did you mean `username`?\n"},
+			"a.yaml:11: spec.schema.openAPIV3Schema.required[0]: can never be met: no property has the name 'usernam'; did you mean `username`?\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := testutil.WriteFiles(t, map[string]string{"a.yaml": c.file})

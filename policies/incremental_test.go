@@ -59,7 +59,7 @@ var writers = []func(name, other string, n int) string{
 	func(name, _ string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: " + name + "}\nspec:\n  group: shop\n  version: v1\n  names: {plural: orders" + name +
 			", kind: Order}\n  paths: {collection: /orders/" + name + ", item: '/orders/" + name + "/{name}'}\n" + []string{"", "  hosts: [api.example.com]\n", "  upstream: other\n"}[n%3] +
-			"  schema: {openAPIV3Schema: {type: object, required: [none], properties: {amount: {type: integer, maximum: " + fmt.Sprint(n) + "}, status: {type: string}}}}\n"
+			"  schema: {openAPIV3Schema: {type: object, properties: {amount: {type: integer, minLength: 1, maximum: " + fmt.Sprint(n) + "}, status: {type: string}}}}\n"
 	},
 	func(name, _ string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\nmetadata: {name: " + name + "}\nspec:\n  checks: {reservedKeys: " + []string{"Deny", "Warn", "Off"}[n%3] + "}\n" +

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -56,21 +57,29 @@ func extensionsOf(f *findings, o *manifest.Object, paths ...*field.Path) (all []
 	return all, ok
 }
 
-// unsettable warns of members that a schema requires, and that no client can send, because no
-// property has the name.
-func unsettable(f *findings, resources []loadedResource) {
-	for _, r := range resources {
+// unsettable finds what no object can meet of the schemas of resources, unless that is meant.
+func (l *loader) unsettable() {
+	for _, r := range l.resources {
 		path := r.at.path + ".schema.openAPIV3Schema"
 		if r.at.from.Kind == "APIResource" {
 			path = "spec.schema.openAPIV3Schema"
 		}
-		if n, found := r.at.from.At(path); found {
-			unsettableIn(f, r.at.from, n, true)
+		if n, found := r.at.from.At(path); found && !l.isMeant(r.at.from) {
+			unsettableIn(&l.findings, r.at.from, n, true)
 		}
 	}
 }
 
+// unsettableIn finds bounds that no value fits, and members that are required and that no client can send, because no property
+// has the name: what a schema does not know is left out of objects.
 func unsettableIn(f *findings, o *manifest.Object, at document.Node, root bool) {
+	for _, found := range jsonschema.Unmet(at) {
+		severity := Error
+		if !found.Error {
+			severity = Warning
+		}
+		f.At(o, severity, found.At.Path(), "%s", found.Message)
+	}
 	known := map[string]bool{"apiVersion": root, "kind": root, "metadata": root}
 	properties, _ := at.Get("properties")
 	for n := properties.First(); n.Valid(); n = n.Next() {
@@ -85,7 +94,7 @@ func unsettableIn(f *findings, o *manifest.Object, at document.Node, root bool) 
 	required, _ := at.Get("required")
 	for n := required.First(); n.Valid() && !isOpen; n = n.Next() {
 		if name := n.Str(); !known[name] {
-			f.At(o, Warning, n.Path(), "can never be met: no property has the name '%s'%s", name, manifest.Suggest(name, maps.Keys(known)))
+			f.At(o, Error, n.Path(), "can never be met: no property has the name '%s'%s", name, manifest.Suggest(name, maps.Keys(known)))
 		}
 	}
 	for _, keyword := range [...]string{"items", "additionalProperties"} {

@@ -106,7 +106,7 @@ func (l *loader) checkVersions() { unconvertible(&l.findings, l.resources, maps.
 // checkSchemas finds descriptions of resources that cannot be meant.
 func (l *loader) checkSchemas() {
 	outside(&l.findings, l.resources)
-	unsettable(&l.findings, l.resources)
+	l.unsettable()
 }
 
 // checkExceptions finds exceptions that match nothing.

@@ -238,6 +238,7 @@ func (f *filler) complete() {
 	s := f.s
 	if f.isOpenAPI() {
 		f.impossible()
+		f.unmet(f.at)
 	}
 	if o := s.object; o != nil {
 		f.link(o)

@@ -42,10 +42,7 @@ func answersOf(d *Document, operation document.Node) (all []Answer) {
 	members(responses, func(m document.Node) {
 		code, isCode := codeOf(m.Key())
 		if !isCode {
-			if !strings.HasPrefix(m.Key(), "x-") {
-				d.report.warn(m, "is not enforced: an answer must have a status code, such as '200' or '2XX', or 'default'")
-			}
-			return
+			return // which is found of all operations
 		}
 		response := d.follow(m)
 		if !response.Valid() {
@@ -69,7 +66,7 @@ func codeOf(name string) (code int, ok bool) {
 		return int(name[0] - '0'), true
 	}
 	code, err := strconv.Atoi(name)
-	return code, err == nil && len(name) == 3 && code >= 100
+	return code, err == nil && len(name) == 3 && code >= 100 && code <= 599
 }
 
 // contentOf returns a media type of an answer.

@@ -1,10 +1,12 @@
 package openapi
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
 )
 
 // A shape says for each keyword of one kind of object in a document how it is handled. Keywords
@@ -176,6 +178,9 @@ func (w *walker) object(n document.Node, of *shape) {
 	if of == parameterShape && text(n, "in") == "path" && !truth(n, "required") {
 		w.report.warn(n, "must have `required: true`: a value in the path is always there")
 	}
+	if name, _ := n.Get("name"); of == parameterShape && text(n, "in") == "header" && !isToken.MatchString(name.Str()) {
+		w.report.refuse(name, "must be the name of a header, which has no spaces and none of ()<>@,;:\\\"/[]?={}")
+	}
 	if of == schemaShape {
 		w.schema(n)
 		return
@@ -207,6 +212,8 @@ func (w *walker) member(m document.Node, of *shape) {
 		w.report.gap(m, "is not enforced: %s", k.why)
 	case k.of != nil:
 		w.undeclared(m, of)
+		w.codes(m, of)
+		w.media(m, k.of)
 		w.unread(m, k.of)
 		w.object(m, k.of)
 	}
@@ -219,6 +226,35 @@ func (w *walker) undeclared(m document.Node, of *shape) {
 		w.mild.warn(m, "says nothing of its body: what is no JSON passes without being read")
 	}
 }
+
+// codes finds answers by what no status code is.
+func (w *walker) codes(m document.Node, of *shape) {
+	if of != operationShape || m.Key() != "responses" {
+		return
+	}
+	members(m, func(answer document.Node) {
+		name := answer.Key()
+		if _, isCode := codeOf(name); !isCode && !strings.HasPrefix(name, "x-") {
+			w.report.refuse(answer, "must be a status code, such as '200' or '2XX', or 'default'%s", manifest.Suggest(name, slices.Values([]string{"default"})))
+		}
+	})
+}
+
+// media finds bodies of what no media type is, or a range of media types.
+func (w *walker) media(m document.Node, of *shape) {
+	if of.others == nil || of.others.of != mediaShape {
+		return
+	}
+	members(m, func(body document.Node) {
+		kind, subtype, _ := strings.Cut(mediaName(body), "/")
+		if !isToken.MatchString(kind) || !isToken.MatchString(subtype) {
+			w.report.warn(body, "must be a media type, such as 'application/json', or a range, such as 'text/*'")
+		}
+	})
+}
+
+// isToken matches a token of HTTP, as in names of headers and media types.
+var isToken = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // unread names the media types of answers whose schemas are not enforced.
 func (w *walker) unread(m document.Node, of *shape) {

@@ -254,12 +254,12 @@ components:
 	} {
 		d := read(t, fmt.Sprintf(answers, test.more))
 		_, _, found := d.Resources(nil)
-		want := []string{"paths[/things/{id}].get.responses.20: warning: is not enforced: an answer must have a status code, such as '200' or '2XX', or 'default'"}
-		if got := findings(found); !slices.Equal(got, want) {
-			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		if got := findings(found); len(got) > 0 {
+			t.Errorf("got\n%s", strings.Join(got, "\n"))
 		}
 		overlooked, mild := openapi.Overlooked(d)
-		want = []string{
+		want := []string{
+			"paths[/things/{id}].get.responses.20: must be a status code, such as '200' or '2XX', or 'default'",
 			"paths[/things/{id}].get.responses.200.headers.X-A.odd: warning: the keyword 'odd' is not enforced",
 			"components.schemas.Thing.properties.body.contentEncoding: gap: is not enforced: the gateway does not look into texts",
 		}

@@ -122,7 +122,6 @@ func (r *reviewer) schemas(o *manifest.Object) {
 
 // schema reviews the rules of a schema and of the schemas in it.
 func (r *reviewer) schema(o *manifest.Object, path string, s *apiextensionsv1.JSONSchemaProps) {
-	r.bounds(o, path, s)
 	roots := map[string]*reach.Shape{"self": shapeOf(s)}
 	texts := map[string]int{}
 	for i, rule := range s.XValidations {
@@ -138,23 +137,6 @@ func (r *reviewer) schema(o *manifest.Object, path string, s *apiextensionsv1.JS
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
 		r.schema(o, path+".additionalProperties", s.AdditionalProperties.Schema)
-	}
-}
-
-// bounds finds a least value that is above the most one, so that no value fits.
-func (r *reviewer) bounds(o *manifest.Object, path string, s *apiextensionsv1.JSONSchemaProps) {
-	for _, b := range []struct {
-		name        string
-		least, most *float64
-	}{
-		{"minimum", s.Minimum, s.Maximum},
-		{"minLength", float(s.MinLength), float(s.MaxLength)},
-		{"minItems", float(s.MinItems), float(s.MaxItems)},
-		{"minProperties", float(s.MinProperties), float(s.MaxProperties)},
-	} {
-		if b.least != nil && b.most != nil && *b.least > *b.most {
-			r.found(o, NeverPasses, path+"."+b.name, "no value fits: it is greater than `%s`", strings.Replace(b.name, "min", "max", 1))
-		}
 	}
 }
 

@@ -64,7 +64,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/cors":             {[]string{"internal/message", "internal/cors/origin"}, []string{"proxy"}},
 	"internal/cors/origin":      {nil, []string{"internal/cors", "internal/config"}},
 	"internal/h1/h1test":        {[]string{"internal/credentials", "internal/testutil"}, nil},
-	"internal/manifest":         {[]string{"internal/document", "internal/file"}, []string{"internal/policytest", "internal/scan", "internal/scaffold", "policies", "internal/config", "proxy", "admission/rego"}},
+	"internal/manifest":         {[]string{"internal/document", "internal/file"}, []string{"internal/jsonschema", "internal/openapi", "internal/policytest", "internal/scan", "internal/scaffold", "policies", "internal/config", "proxy", "admission/rego"}},
 	"internal/protobuf":         {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/versions":         {[]string{"internal/document"}, []string{"policies"}},
 	"internal/cbor":             {[]string{"internal/status", "internal/document"}, []string{"proxy"}},
