@@ -31,6 +31,7 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 			{Name: "dialects", Probe: n.dialectsDecided},
 			{Name: "upstreams", Probe: n.upstreamsReady},
 			{Name: "listener", Probe: n.listenerReady},
+			{Name: "log", Probe: n.logHealth},
 		},
 		Metrics:   n.metrics.Handler(),
 		Policies:  n.describePolicies,

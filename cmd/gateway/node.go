@@ -94,6 +94,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.metrics, err = telemetry.New(metricsOptions(&c.Telemetry.Metrics, instance)); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
+	logs.SetFailed(n.logFailed)
 	if n.tracer, err = newTracer(c.Telemetry.Tracing, instance, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
@@ -245,10 +246,12 @@ func startNode(c *config.Configuration, logs *telemetry.Log) (*node, error) {
 	}
 }
 
-// serveSignals are the signals that run understands, for as long as ignore is not called.
+// serveSignals are the signals that run understands, for as long as ignore is not called. SIGPIPE ends no gateway: a reader
+// of its log that goes away is an error of the write.
 func serveSignals() (signals <-chan os.Signal, ignore func()) {
-	c := make(chan os.Signal, 4)
+	c, pipes := make(chan os.Signal, 4), make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
+	signal.Notify(pipes, syscall.SIGPIPE) // programs that it starts get it as ever, which they would not if it was ignored
 	return c, func() { signal.Stop(c) }
 }
 

@@ -56,10 +56,23 @@ func startUnready(t *testing.T, backend string, more ...string) *process {
 // startProcess runs `gateway serve` on the given addresses.
 func startProcess(t *testing.T, listen, admin string, more ...string) *process {
 	t.Helper()
+	p := newProcess(listen, admin, more...)
+	p.start(t)
+	return p
+}
+
+// newProcess returns `gateway serve` on the given addresses, which does not run yet.
+func newProcess(listen, admin string, more ...string) *process {
 	p := &process{listen: listen, admin: admin, log: &lockedBuffer{}}
 	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", p.listen, "--admin", p.admin}, more...)...)
 	p.Env = append(os.Environ(), "GATEWAY_TEST_RUN_MAIN=1")
 	p.Stderr = p.log
+	return p
+}
+
+// start runs the process until the test is over.
+func (p *process) start(t *testing.T) {
+	t.Helper()
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +83,6 @@ func startProcess(t *testing.T, listen, admin string, more ...string) *process {
 			t.Logf("the gateway's log:\n%s", p.log)
 		}
 	})
-	return p
 }
 
 type reply struct {

@@ -50,30 +50,43 @@ type logging struct {
 	sent int
 }
 
-// startLogging runs a gateway by the telemetry of a configuration file, with further files beside it.
-func startLogging(t *testing.T, dir, telemetry string) *logging {
+// startLogging runs a gateway by the telemetry of a configuration file, with further files beside it. Its standard output
+// and error may go to files.
+func startLogging(t *testing.T, dir, telemetry string, to ...func(p *process)) *logging {
 	t.Helper()
 	_, backend := startBackend(t)
 	testutil.WriteFile(t, filepath.Join(dir, "policies.yaml"), loggedPolicies)
 	file := testutil.WriteFile(t, filepath.Join(dir, "gateway.yaml"),
 		"apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\npolicies: [policies.yaml]\ndrainSeconds: 0\ntelemetry: "+telemetry+"\n")
-	return &logging{process: startServe(t, backend, "--config", file)}
+	p := newProcess(testutil.FreeAddress(t), testutil.FreeAddress(t), "--upstream", "http://"+backend, "--dialect", "plain", "--config", file)
+	for _, set := range to {
+		set(p)
+	}
+	p.start(t)
+	testutil.Eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
+	return &logging{process: p}
+}
+
+// try makes a note, and returns the code of the answer.
+func (l *logging) try(t *testing.T) int {
+	t.Helper()
+	l.sent++
+	answer, err := http.Post("http://"+l.listen+"/v1/notes", "application/json", strings.NewReader(fmt.Sprintf(`{"id":"n%d"}`, l.sent)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode
 }
 
 // send makes as many notes.
 func (l *logging) send(t *testing.T, count int) {
 	t.Helper()
 	for range count {
-		l.sent++
-		answer, err := http.Post("http://"+l.listen+"/v1/notes", "application/json", strings.NewReader(fmt.Sprintf(`{"id":"n%d"}`, l.sent)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := answer.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if answer.StatusCode != http.StatusCreated {
-			t.Fatalf("the answer is %d", answer.StatusCode)
+		if code := l.try(t); code != http.StatusCreated {
+			t.Fatalf("the answer is %d", code)
 		}
 	}
 }

@@ -38,6 +38,17 @@ func (r *sinkReport) failed(sink string, why error) {
 	}
 }
 
+// logSink is what checks and metrics call the log's sink.
+const logSink = "stderr"
+
+// logHealth is the check of the log, without which requests are served.
+func (n *node) logHealth() error {
+	return healthOf([]audit.State{{Sink: logSink, Failure: n.logs.Failure()}}, false)
+}
+
+// logFailed notes a write of the log that failed. The log says so itself once it can be written.
+func (n *node) logFailed(why error) { telemetry.SinkFailed(n.metrics, "log", logSink, why) }
+
 // auditHealth is the check of the audit log: it fails if requests are refused because a sink does not work.
 func (n *node) auditHealth() error {
 	if !n.listening.Load() || n.records.audit == nil {

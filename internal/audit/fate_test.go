@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/outbound"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // unproved is an account without credentials.
@@ -203,17 +205,9 @@ func TestFullDevice(t *testing.T) {
 
 // TestFullDisk: on a disk that is full nothing is lost but what does not fit, and writing goes on when there is room.
 func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skipf("a small file system cannot be mounted here: %v", err)
-	}
-	defer func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	}()
-	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 60<<10), 0o600); err != nil {
+	dir := testutil.SmallDisk(t, 64<<10)
+	filler := testutil.FillDisk(t, dir)
+	if err := os.Truncate(filler, 60<<10); err != nil { // room for a part of a line
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "audit.log")
@@ -244,6 +238,9 @@ func TestFullDisk(t *testing.T) {
 	if _, err := l.Reserve(); !errors.Is(err, ErrFull) {
 		t.Errorf("a request is served: %v", err)
 	}
+	if text, err := os.ReadFile(path); err != nil || !bytes.HasSuffix(text, []byte("x\n")) {
+		t.Errorf("on the full disk the file ends with a part of a line: %v", err)
+	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
@@ -254,15 +251,104 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := map[string]bool{}
-	for one := range strings.Lines(string(text)) {
-		whole[one] = true
-	}
+	var want []byte
 	for i := range events {
-		if !whole[string(line(i, 200))] {
-			t.Errorf("the event %d is lost", i)
-		}
+		want = append(want, line(i, 200)...)
 	}
+	if !bytes.Equal(text, want) {
+		t.Errorf("the file has %d bytes, want each event once, in %d", len(text), len(want))
+	}
+}
+
+// TestPartAtStart: a part of a line that a process left is ended, and no event is appended to it.
+func TestPartAtStart(t *testing.T) {
+	path := testutil.WriteFile(t, filepath.Join(t.TempDir(), "audit.log"), "a\npart")
+	s, err := OpenFile(FileOptions{Path: path, MaxSize: megabyte})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Write(t.Context(), []byte("b\n")); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "a\npart\nb\n" {
+		t.Errorf("the file has %q: %v", text, err)
+	}
+}
+
+// TestPipeIsNotRotated: a pipe stays a pipe, however much is written to it, and one without a reader keeps no gateway from
+// starting.
+func TestPipeIsNotRotated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skipf("there are no pipes here: %v", err)
+	}
+	s, err := OpenFile(FileOptions{Path: path, MaxSize: megabyte})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Write(t.Context(), []byte("a\n")); n != 0 || !errors.Is(err, syscall.ENXIO) {
+		t.Errorf("without a reader: %d, %v", n, err)
+	}
+	got := make(chan int64)
+	go func() {
+		defer close(got)
+		pipe, err := os.Open(path) // which waits for a writer
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		n, _ := io.Copy(io.Discard, pipe)
+		got <- n
+	}()
+	lines := bytes.Repeat(line(1, 997), 3*megabyte/1000)
+	n, err := 0, error(syscall.ENXIO)
+	for errors.Is(err, syscall.ENXIO) {
+		n, err = s.Write(t.Context(), lines)
+	}
+	if n != len(lines) || err != nil {
+		t.Errorf("%d of %d: %v", n, len(lines), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := <-got; n != int64(len(lines)) {
+		t.Errorf("the reader has %d bytes of %d", n, len(lines))
+	}
+	if all, err := filepath.Glob(path + "*"); err != nil || len(all) != 1 {
+		t.Errorf("there are %v: %v", all, err)
+	}
+}
+
+// TestStuckReader: a log ends in time although nothing takes what it writes, and counts that as lost.
+func TestStuckReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lost atomic.Int64
+		stuck := &deaf{make(chan struct{})}
+		l := New(options(Blocking, &lost), Waiting{Sink: stuck})
+		l.Offer(line(1, 1))
+		synctest.Wait()
+		l.Offer(line(2, 1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Close(ctx); !errors.Is(err, errUnfinished) || lost.Load() != 2 {
+			t.Errorf("closing ends with %v, lost are %d", err, lost.Load())
+		}
+		close(stuck.free)
+		synctest.Wait()
+		if lost.Load() != 2 {
+			t.Errorf("a write that ended too late is counted too: %d", lost.Load())
+		}
+	})
+}
+
+// deaf is a sink that takes nothing, and does not heed the context.
+type deaf struct{ free chan struct{} }
+
+func (d *deaf) Name() string { return "deaf" }
+func (d *deaf) Close() error { return nil }
+func (d *deaf) Write(context.Context, []byte) (int, error) {
+	<-d.free
+	return 0, errors.New("nothing reads")
 }
 
 // TestClosedPipe: a reader that goes away is the sink's error, and the next reader gets whole lines.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/linewriter"
 )
 
 // Mode says what happens to a request whose events cannot be recorded.
@@ -28,6 +31,9 @@ const reserved = 16 << 10
 
 // ErrFull is the error of a request for whose events there is no room, or no sink that works.
 var ErrFull = errors.New("the audit log takes no more events")
+
+// errUnfinished is the error of a write that did not end in time.
+var errUnfinished = errors.New("a write did not end in time")
 
 // A Sink keeps events for good.
 type Sink interface {
@@ -60,7 +66,6 @@ type Options struct {
 type Log struct {
 	queues []*queue
 	mode   Mode
-	done   sync.WaitGroup
 }
 
 // Waiting is a sink, and how long events may wait for others, so that one write takes several. 0 writes
@@ -78,10 +83,10 @@ type Reservation struct{ left int }
 func New(o Options, sinks ...Waiting) *Log {
 	l := &Log{mode: o.Mode}
 	for _, s := range sinks {
-		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), crowded: make(chan struct{}, 1), closing: make(chan struct{})}
+		q := &queue{options: o, sink: s, filled: make(chan struct{}, 1), crowded: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{})}
 		q.full.queue = q
 		l.queues = append(l.queues, q)
-		l.done.Go(q.run)
+		go q.run()
 	}
 	return l
 }
@@ -172,9 +177,6 @@ func (l *Log) Reopen() {
 	}
 }
 
-// slowAfter is how long a write may take before the sink counts as one that does not work.
-const slowAfter = 10 * time.Second
-
 // A State says how a sink fares.
 type State struct {
 	Sink string
@@ -186,7 +188,7 @@ type State struct {
 func (l *Log) States() []State {
 	all := make([]State, len(l.queues))
 	for i, q := range l.queues {
-		all[i] = State{q.sink.Name(), q.failure()}
+		all[i] = State{q.sink.Name(), q.fate.Failure()}
 	}
 	return all
 }
@@ -194,15 +196,31 @@ func (l *Log) States() []State {
 // Refuses reports whether the log refuses requests while a sink does not work.
 func (l *Log) Refuses() bool { return l.mode == Blocking }
 
-// Close writes what is waiting, for as long as the context lasts, and closes the sinks.
+// lastWrite is how long a write may take that has lost its context.
+const lastWrite = time.Second
+
+// Close writes what is waiting, for as long as the context lasts, and closes the sinks. A write that does not end, such as
+// one to standard output that nothing reads, is left alone: what it and those after it were to write is lost.
 func (l *Log) Close(ctx context.Context) error {
 	for _, q := range l.queues {
 		q.close(ctx)
 	}
-	l.done.Wait()
+	late, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		if sleep(late, lastWrite) {
+			cancel()
+		}
+	})
+	defer stop()
 	var all []error
 	for _, q := range l.queues {
-		all = append(all, q.sink.Close())
+		select {
+		case <-q.over:
+			all = append(all, q.sink.Close())
+		case <-late.Done():
+			all = append(all, q.abandon())
+		}
 	}
 	return errors.Join(all...)
 }
@@ -214,25 +232,27 @@ type queue struct {
 	filled  chan struct{} // has a value if something waits
 	crowded chan struct{} // has a value if much waits
 	closing chan struct{}
+	over    chan struct{}   // is closed when nothing is written any more
 	until   context.Context // of what is written while the log closes
 
 	failing atomic.Bool // whether the last write failed
 	full    fullError
+	fate    linewriter.Fate
 
 	mu       sync.Mutex
-	cause    error     // of the last write; nil if it did not fail
-	began    time.Time // of the write that is under way; zero if none is
 	waiting  []byte
-	writing  int // bytes that are being written
-	reserved int // bytes
+	writing  []byte // what is being written, and is not kept yet
+	reserved int    // bytes
 	closed   bool
+	// isAbandoned says that what is being written was counted as lost.
+	isAbandoned bool
 }
 
 // A fullError is the error of an event for which a queue has no room. It names the cause when it is read.
 type fullError struct{ queue *queue }
 
 func (e *fullError) Error() string {
-	if why := e.queue.failure(); why != nil {
+	if why := e.queue.fate.Failure(); why != nil {
 		return ErrFull.Error() + ": " + why.Error()
 	}
 	return ErrFull.Error()
@@ -240,27 +260,7 @@ func (e *fullError) Error() string {
 
 func (e *fullError) Unwrap() error { return ErrFull }
 
-// failure returns why the sink does not take what is written; nil if it does.
-func (q *queue) failure() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.cause != nil || q.began.IsZero() {
-		return q.cause
-	}
-	if takes := time.Since(q.began); takes >= slowAfter {
-		return fmt.Errorf("a write has taken %d seconds so far", int(takes.Seconds()))
-	}
-	return nil
-}
-
-// attempt notes that a write begins or ended.
-func (q *queue) attempt(began time.Time, cause error) {
-	q.mu.Lock()
-	q.began, q.cause = began, cause
-	q.mu.Unlock()
-}
-
-func (q *queue) used() int { return len(q.waiting) + q.writing + q.reserved }
+func (q *queue) used() int { return len(q.waiting) + len(q.writing) + q.reserved }
 
 func (q *queue) reserve() bool {
 	if q.failing.Load() {
@@ -321,6 +321,7 @@ func (q *queue) close(ctx context.Context) {
 
 // run writes what waits until the log is closed and nothing is left.
 func (q *queue) run() {
+	defer close(q.over)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // a write that goes on when the log closes gets the time that closing has
@@ -379,7 +380,7 @@ func (q *queue) take(spare []byte) (lines []byte, last bool) {
 	default:
 	}
 	lines, last = q.waiting, q.closed
-	q.waiting, q.writing = spare, len(lines)
+	q.waiting, q.writing = spare, lines
 	return lines, last
 }
 
@@ -387,13 +388,16 @@ func (q *queue) take(spare []byte) (lines []byte, last bool) {
 func (q *queue) write(ctx context.Context, lines []byte) {
 	wait := q.options.Backoff
 	for n := 1; ; n++ {
-		q.attempt(time.Now(), q.cause) // which stands until a write succeeds
+		q.fate.Begin()
 		kept, err := q.sink.Write(ctx, lines)
 		lines = lines[kept:]
+		q.mu.Lock()
+		q.writing = lines
+		q.mu.Unlock()
 		if len(lines) == 0 {
-			q.attempt(time.Time{}, nil)
+			q.fate.End(nil)
 		} else {
-			q.attempt(time.Time{}, err)
+			q.fate.End(err)
 			if q.options.Failed != nil {
 				q.options.Failed(q.sink.Name(), err)
 			}
@@ -404,14 +408,36 @@ func (q *queue) write(ctx context.Context, lines []byte) {
 		}
 		isLast := q.options.Mode == Batch && n >= q.options.Attempts
 		if isLast || !sleep(ctx, wait) {
-			q.drop(bytes.Count(lines, []byte{'\n'}), err)
+			q.lose(err)
 			break
 		}
 		wait = min(2*wait, q.options.MaxBackoff)
 	}
 	q.mu.Lock()
-	q.writing = 0
+	q.writing = nil
 	q.mu.Unlock()
+}
+
+// lose counts what is being written as lost.
+func (q *queue) lose(why error) {
+	q.mu.Lock()
+	events := bytes.Count(q.writing, []byte{'\n'})
+	if q.isAbandoned {
+		events = 0
+	}
+	q.mu.Unlock()
+	q.drop(events, why)
+}
+
+// abandon leaves a write alone that does not end, and counts what it and those after it were to write as lost.
+func (q *queue) abandon() error {
+	why := cmp.Or(q.fate.Failure(), errUnfinished)
+	q.mu.Lock()
+	events := bytes.Count(q.writing, []byte{'\n'}) + bytes.Count(q.waiting, []byte{'\n'})
+	q.isAbandoned = true
+	q.mu.Unlock()
+	q.drop(events, why)
+	return fmt.Errorf("%s: %w", q.sink.Name(), why)
 }
 
 // sleep waits, and reports whether the context lasted.

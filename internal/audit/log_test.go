@@ -270,44 +270,6 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// half is a disk that fills up within a line.
-type half struct {
-	strings.Builder
-	room int
-}
-
-func (h *half) Write(p []byte) (int, error) {
-	if len(p) > h.room {
-		n, _ := h.Builder.Write(p[:h.room])
-		h.room = 0
-		return n, errors.New("full")
-	}
-	h.room -= len(p)
-	return h.Builder.Write(p)
-}
-
-func (h *half) Close() error { return nil }
-
-func TestPartOfALineIsEnded(t *testing.T) {
-	disk := &half{room: 6}
-	f := &file{to: disk, most: megabyte}
-	lines := []byte("abc\ndef\nghi\n")
-	n, err := f.Write(t.Context(), lines)
-	if n != 4 || err == nil {
-		t.Fatal(n, err)
-	}
-	if n, err := f.Write(t.Context(), lines[4:]); n != 0 || err == nil {
-		t.Fatal(n, err)
-	}
-	disk.room = 100
-	if n, err := f.Write(t.Context(), lines[4:]); n != 8 || err != nil {
-		t.Fatal(n, err)
-	}
-	if got := disk.String(); got != "abc\nde\ndef\nghi\n" {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestWebhookPostsBatches(t *testing.T) {
 	var batches []string
 	fail := true

@@ -238,7 +238,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.unfilled, "gateway_error_template_failures", "Refusals that an ErrorTemplate failed to write, so that clients got a Status, by template.", [3]attribute.Key{"template"}},
 		{&e.contract, "gateway_contract_trials", "Requests of operations whose description is only tried, by result: Admitted, Unjudged, or the reason for which they would have been refused.", [3]attribute.Key{"document", "operation", "result"}},
 		{&e.lost, "gateway_audit_lost_events", "Events that the audit log has lost, by sink.", [3]attribute.Key{"sink"}},
-		{&e.sinks, "gateway_log_write_failures", "Writes of the audit log or the decision log that failed, by log, sink and the system's name of the error.", [3]attribute.Key{"log", "sink", "cause"}},
+		{&e.sinks, "gateway_log_write_failures", "Writes of the log, the audit log or the decision log that failed, by log, sink and the system's name of the error.", [3]attribute.Key{"log", "sink", "cause"}},
 		{&e.answers, "gateway_response_checks", "Answers held to an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [3]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [3]attribute.Key{"resource", "kind"}},
 		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [3]attribute.Key{"upstream", "outcome"}},

@@ -71,7 +71,7 @@ func (g *gauges) register(m metric.Meter) error {
 		return err
 	}
 	if _, err := m.Int64ObservableCounter("gateway_log_dropped_lines",
-		metric.WithDescription("Lines of the log that were dropped because it is read too slowly."),
+		metric.WithDescription("Lines of the log that were dropped because it is read too slowly, or cannot be written."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			lines := uint64(0)
 			if dropped := g.dropped.Load(); dropped != nil {

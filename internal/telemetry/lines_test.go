@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -214,5 +216,71 @@ func TestLinesTellOfAll(t *testing.T) {
 	}
 	if dropped < 10000 || told != dropped || uint64(written)+dropped != 20001 {
 		t.Errorf("%d lines were dropped and %d written, and %d are told of", dropped, written, told)
+	}
+}
+
+// torn takes a part of each write, and fails for as often as it says.
+type torn struct {
+	bytes.Buffer
+	failures int
+}
+
+func (b *torn) Write(p []byte) (int, error) {
+	if b.failures--; b.failures < 0 {
+		return b.Buffer.Write(p)
+	}
+	n, _ := b.Buffer.Write(p[:1])
+	return n, syscall.EPIPE
+}
+
+// TestLinesAreWrittenAgain: a log that cannot be written says why meanwhile, and has each line when it can be.
+func TestLinesAreWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to, failures := &torn{failures: 3}, 0
+		log, err := OpenLog(to, LogOptions{Format: "JSON"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.SetFailed(func(why error) {
+			if failures++; !errors.Is(why, syscall.EPIPE) {
+				t.Errorf("the error is %v", why)
+			}
+		})
+		log.Messages.Info("first")
+		synctest.Wait()
+		if err := log.Failure(); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("the failure is %v", err)
+		}
+		log.Messages.Info("second")
+		time.Sleep(time.Minute)
+		if err := log.Failure(); err != nil || failures != 3 || log.Dropped() != 0 {
+			t.Errorf("the failure is %v, after %d; %d lines are dropped", err, failures, log.Dropped())
+		}
+		if err := log.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for line := range strings.Lines(to.String()) {
+			var one struct{ Msg, Cause string }
+			if json.Unmarshal([]byte(line), &one) == nil { // a pipe keeps the part of a line that was written
+				said = append(said, one.Msg+" "+one.Cause)
+			}
+		}
+		if got := strings.Join(said, ", "); got != "first , second , the log could not be written broken pipe" && got != "first , the log could not be written broken pipe, second " {
+			t.Errorf("the log has %s", got)
+		}
+	})
+}
+
+// TestLinesAreLost: lines that cannot be written until the log is closed are counted as dropped.
+func TestLinesAreLost(t *testing.T) {
+	log, err := OpenLog(&torn{failures: 100}, LogOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Messages.Info("first")
+	log.Messages.Info("second")
+	if err := log.Close(t.Context()); err != nil || log.Dropped() < 2 {
+		t.Errorf("%d lines are dropped: %v", log.Dropped(), err)
 	}
 }

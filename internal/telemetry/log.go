@@ -40,8 +40,12 @@ type Log struct {
 // OpenLog returns a log that is written to w. It has to be closed.
 func OpenLog(w io.Writer, o LogOptions) (*Log, error) {
 	l := &Log{}
-	lines := NewLines(w, func(dropped uint64) {
-		l.Messages.Warn("lines of the log were dropped, because it is read too slowly", "lines", dropped)
+	lines := NewLines(w, func(t Trouble) {
+		if t.Cause == nil {
+			l.Messages.Warn("lines of the log were dropped, because it is read too slowly", "lines", t.Dropped)
+			return
+		}
+		l.Messages.Error("the log could not be written", "cause", t.Cause, "times", t.Failures, "lines", t.Dropped)
 	})
 	var err error
 	if l.level, err = parseLevel(o.Level); err != nil {
@@ -59,7 +63,13 @@ func OpenLog(w io.Writer, o LogOptions) (*Log, error) {
 	return l, nil
 }
 
-// Dropped returns how many lines were dropped so far because the log is read too slowly.
+// Failure returns why the log cannot be written now; nil if it can.
+func (l *Log) Failure() error { return l.lines.Failure() }
+
+// SetFailed has f called with the error of each write of the log that fails. It must not wait.
+func (l *Log) SetFailed(f func(why error)) { l.lines.SetFailed(f) }
+
+// Dropped returns how many lines were dropped so far, because the log is read too slowly or cannot be written.
 func (l *Log) Dropped() uint64 { return l.lines.Dropped() }
 
 // SetLevel changes the least level of messages.

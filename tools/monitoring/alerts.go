@@ -179,7 +179,7 @@ var alerts = []alert{{
 	name: "GatewayLogDropsLines", severity: "warning", during: "5m",
 	expr:    `rate(gateway_log_dropped_lines_total[5m]) > 0`,
 	summary: "Lines of the log are lost",
-	detail:  "{{ $labels.instance }} of {{ $labels.job }} drops {{ $value | humanize }} lines in a second, because its log is read too slowly.",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} drops {{ $value | humanize }} lines in a second, because its log is read too slowly, or cannot be written.",
 }, {
 	name: "GatewayAuditLosesEvents", severity: "critical",
 	expr:    `sum by (job, sink) (increase(gateway_audit_lost_events_total[10m])) > 0`,
@@ -195,7 +195,7 @@ var alerts = []alert{{
 }, {
 	name: "GatewayLogNotWritten", severity: "warning", during: "1m",
 	expr:    `sum by (job, log, sink, cause) (increase(gateway_log_write_failures_total[5m])) > 0`,
-	summary: "The audit log or the decision log cannot be written",
+	summary: "The log, the audit log or the decision log cannot be written",
 	detail:  "{{ $labels.job }} cannot write its {{ $labels.log }} to its {{ $labels.sink }}: {{ $labels.cause }}.",
 }}
 

@@ -108,11 +108,11 @@ var rows = []row{
 		}},
 	}},
 	{title: "Logs", height: 8, width: 8, graphs: []graph{
-		{title: "Dropped log lines", about: "Lines that were dropped because the log is read too slowly.", unit: "ops",
+		{title: "Dropped log lines", about: "Lines that were dropped because the log is read too slowly, or cannot be written.", unit: "ops",
 			queries: []query{{`sum by (instance) (rate(gateway_log_dropped_lines_total{SELECTED}[RATE]))`, "{{instance}}"}}},
 		rate("Lost audit events", "Events that the log's file or its webhook will never have.", "ops", "gateway_audit_lost_events_total", "sink"),
 		rate("Lost decisions", "Decisions that a sink of the decision log will never have.", "ops", "gateway_decision_log_lost_events_total", "sink", "reason"),
-		rate("Log write errors", "Of the audit log and the decision log; they are tried again.", "ops", "gateway_log_write_failures_total", "log", "sink", "cause"),
+		rate("Log write errors", "Of the log, the audit log and the decision log; they are tried again.", "ops", "gateway_log_write_failures_total", "log", "sink", "cause"),
 	}},
 	{title: "Runtime", height: 8, width: 8, graphs: []graph{
 		{title: "Memory", about: "Resident memory beside the limit that Go's collector keeps to.", unit: "bytes", queries: []query{
