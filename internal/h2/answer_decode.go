@@ -44,15 +44,18 @@ func (r *AnswerReader) Write(fragment []byte) error {
 }
 
 // End returns the text, the empty line included, when the block is over: a head for [message.Answer.Parse],
-// or trailers for [message.ParseTrailers]. An answer that is malformed has bad.
-func (r *AnswerReader) End() (text []byte, bad *message.Error, err error) {
+// or trailers for [message.ParseTrailers]. An answer that is malformed has bad, a *message.Error.
+func (r *AnswerReader) End() (text []byte, bad, err error) {
 	if err := r.decoder.Close(); err != nil {
 		return nil, nil, err
 	}
 	if !r.isTrailer && !r.isStarted {
 		r.refuse("has no pseudo header field ':status'")
 	}
-	return append(r.text, "\r\n"...), r.bad, nil
+	if r.bad != nil {
+		return nil, r.bad, nil
+	}
+	return append(r.text, "\r\n"...), nil, nil
 }
 
 // field takes the next field of the block.

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bufio"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -14,31 +13,30 @@ import (
 // Body is the body of an answer that is streamed. It is read by one goroutine
 // at a time; Interrupt may be called from any other.
 type Body struct {
-	transport *transport
-	cn        *conn
-	held      *connection // whose slot the body uses
-	br        *bufio.Reader
-	sending   *sending // the request, if it is still being sent; nil if it was sent before
-	prefix    []byte   // was read before, comes first
-	timeout   time.Duration
-	length    int64
+	config  *Config
+	from    source
+	sending *sending // the request, if it is still being sent; nil if it was sent before
+	prefix  []byte   // was read before, comes first
+	timeout time.Duration
+	length  int64
 
 	interrupted atomic.Bool
-	mu          sync.Mutex // guards cn against Interrupt after the release
+	mu          sync.Mutex // guards from against Interrupt after the release
 	released    bool
 	err         error
+	trailers    []message.Header
 }
 
 // ErrInterrupted is the error of a Read after Interrupt.
 var ErrInterrupted = message.ErrInterrupted
 
 // newBody returns the rest of the answer as a stream.
-func (r *reception) newBody(prefix []byte, timeout time.Duration) *Body {
-	b := &Body{transport: r.transport, cn: r.cn, held: r.held, br: r.br, sending: r.sending, prefix: prefix, timeout: timeout, length: -1}
-	if r.cn.frame.kind == frameLength {
-		b.length = r.cn.frame.left
+func (r *intake) newBody(prefix []byte) *Body {
+	timeout := r.config.Timeouts.Stream
+	if r.length >= 0 {
+		timeout = r.req.bodyTimeout(&r.config.Timeouts)
 	}
-	return b
+	return &Body{config: r.config, from: r.from, sending: r.sending, prefix: prefix, timeout: timeout, length: r.length}
 }
 
 // Length is the length of the body in bytes, -1 if it is not known.
@@ -47,7 +45,7 @@ func (b *Body) Length() int64 { return b.length }
 // Ready reports whether a Read would find something without waiting for the
 // backend, if only a piece of framing.
 func (b *Body) Ready() bool {
-	return len(b.prefix) > 0 || b.err != nil || b.br.Buffered() > 0
+	return len(b.prefix) > 0 || b.err != nil || b.from.buffered() > 0
 }
 
 // Wait waits until a Read would find something, if only the end. It takes no memory for the time, neither the caller's nor
@@ -59,14 +57,12 @@ func (b *Body) Wait() error {
 	if err := b.arm(); err != nil {
 		return err
 	}
-	b.transport.readers.Put(b.br)
-	err := b.cn.await()
-	b.br = b.transport.reader(b.cn)
-	return b.fail(err)
+	return b.fail(b.from.wait())
 }
 
-// Trailers returns nil: trailers of HTTP/1.1 are read and dropped.
-func (b *Body) Trailers() []message.Header { return nil }
+// Trailers returns the fields that came behind the body, once a read has returned io.EOF. Those of HTTP/1.1 are read and
+// dropped.
+func (b *Body) Trailers() []message.Header { return b.trailers }
 
 // Read waits for bytes of the body and reads what has arrived; io.EOF comes
 // after the last byte of a complete body only. The connection goes back to the
@@ -86,12 +82,12 @@ func (b *Body) read(p []byte, wait bool) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if wait && b.br.Buffered() == 0 {
+	if wait && b.from.buffered() == 0 {
 		if err := b.arm(); err != nil {
 			return 0, err
 		}
 	}
-	n, err := b.cn.readBody(b.br, p, wait)
+	n, err := b.from.read(p, wait)
 	if err == io.EOF {
 		return n, b.end(io.EOF)
 	}
@@ -100,7 +96,7 @@ func (b *Body) read(p []byte, wait bool) (int, error) {
 
 // arm sets the deadline of the next read.
 func (b *Body) arm() error {
-	if err := b.cn.armRead(time.Now(), b.timeout, time.Time{}); err != nil {
+	if err := b.from.arm(time.Now(), b.timeout, time.Time{}); err != nil {
 		return b.fail(err)
 	}
 	if b.interrupted.Load() {
@@ -117,10 +113,10 @@ func (b *Body) fail(err error) error {
 	if b.interrupted.Load() {
 		return b.end(ErrInterrupted)
 	}
-	failure, config := ioFailed(true, err), b.transport.config
-	failure.setRetryAfter(config)
-	if config.OnError != nil {
-		config.OnError(failure)
+	failure := ioFailed(true, err)
+	failure.setRetryAfter(b.config)
+	if b.config.OnError != nil {
+		b.config.OnError(failure)
 	}
 	return b.end(failure)
 }
@@ -136,14 +132,11 @@ func (b *Body) end(err error) error {
 		end := b.sending.end
 		if err == io.EOF {
 			end = b.sending.finish
+			b.trailers = b.from.trailers()
 		}
-		reusable := end() && err == io.EOF && !b.cn.answer.Close && b.br.Buffered() == 0 && !b.interrupted.Load()
-		if reusable {
-			surplus, end := b.cn.buffered()
-			reusable = !surplus && !end
-		}
-		b.transport.release(b.held, b.br, reusable, balance.Inconclusive)
-		b.cn, b.held, b.br = nil, nil, nil
+		isWhole := end() && err == io.EOF && !b.interrupted.Load()
+		b.from.release(isWhole, balance.Inconclusive)
+		b.from = nil
 	}
 	return b.err
 }
@@ -154,8 +147,7 @@ func (b *Body) Interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.released {
-		// Best effort: if it fails the connection is dead, and Read sees that.
-		_ = b.cn.SetReadDeadline(time.Unix(1, 0))
+		b.from.interrupt()
 	}
 }
 

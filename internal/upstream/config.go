@@ -17,6 +17,8 @@ const (
 	DefaultAnswerTimeout  = 60 * time.Second
 	DefaultBodyTimeout    = 60 * time.Second
 	DefaultIdleTimeout    = 30 * time.Second
+	DefaultPing           = 30 * time.Second
+	DefaultPingAnswer     = 15 * time.Second
 	DefaultMaxWait        = time.Second
 	DefaultMaxConns       = 4096
 	DefaultMaxPending     = 4096
@@ -44,6 +46,8 @@ type Config struct {
 	ResolvePeriod time.Duration
 	// Resolver looks names up; nil means the system's.
 	Resolver Resolver
+	// Protocol is that of the connections.
+	Protocol Protocol
 	// TLS says how connections to endpoints of the scheme https are made, asked for each of them; nil means the
 	// defaults. Renew follows a change.
 	TLS      func() *tls.Config
@@ -82,6 +86,9 @@ type Timeouts struct {
 	Stream time.Duration
 	// Idle is how long an unused connection is kept.
 	Idle time.Duration
+	// Ping is after what silence a backend of HTTP/2 to which something was sent is asked for a sign of life, and
+	// PingAnswer how long one is waited for.
+	Ping, PingAnswer time.Duration
 }
 
 // Limits bound the connections to a backend, and the requests that wait for one.
@@ -118,6 +125,8 @@ func (c *Config) setDefaults() {
 	setDefault(&c.Timeouts.Answer, DefaultAnswerTimeout)
 	setDefault(&c.Timeouts.Body, DefaultBodyTimeout)
 	setDefault(&c.Timeouts.Idle, DefaultIdleTimeout)
+	setDefault(&c.Timeouts.Ping, DefaultPing)
+	setDefault(&c.Timeouts.PingAnswer, DefaultPingAnswer)
 	setDefault(&c.Limits.Wait, DefaultMaxWait)
 	setDefault(&c.Limits.Conns, DefaultMaxConns)
 	setDefault(&c.Limits.Pending, DefaultMaxPending)

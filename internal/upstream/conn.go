@@ -20,6 +20,8 @@ type endpoint = balance.Endpoint[connections]
 type conn struct {
 	net.Conn
 	transport *transport // nil for a health check
+	held      *connection
+	br        *bufio.Reader // over it, while an answer is read
 
 	socket  socket
 	isHasty bool // reads take what has arrived, and do not wait
@@ -52,6 +54,9 @@ func (s *socket) open(nc net.Conn) {
 		s.look = func(fd uintptr) { s.stirred = hasArrived(fd) }
 	}
 }
+
+// begin implements link.
+func (cn *conn) begin(held *connection) { cn.held = held }
 
 // isStale implements link.
 func (cn *conn) isStale() bool { return cn.socket.isStale() }
@@ -99,9 +104,9 @@ func (t *turn) at(fd uintptr) bool {
 	return len(t.rest) > 0
 }
 
-// buffered returns what TLS has read from the socket and has not handed out: bytes, or the end of
+// ahead returns what TLS has read from the socket and has not handed out: bytes, or the end of
 // the connection. On a socket without TLS isStale finds it.
-func (cn *conn) buffered() (bytes, end bool) {
+func (cn *conn) ahead() (bytes, end bool) {
 	s, ok := cn.Conn.(*secure.Conn)
 	if !ok {
 		return false, false
@@ -127,18 +132,6 @@ func (cn *conn) await() error {
 
 // errNotYet is the error of a read that may not wait and finds nothing.
 var errNotYet = errors.New("nothing has arrived")
-
-// readBody reads bytes of the body of an answer. If wait is unset it takes only what has arrived, and returns 0 and no
-// error if that is nothing.
-func (cn *conn) readBody(br *bufio.Reader, p []byte, wait bool) (int, error) {
-	cn.isHasty = !wait
-	n, err := cn.frame.read(br, p)
-	cn.isHasty = false
-	if err == errNotYet {
-		err = nil
-	}
-	return n, err
-}
 
 // Read reads from the connection for the buffer over it. In haste it takes only what TLS has taken off the socket: to
 // ask the socket costs a system call, mostly in vain.

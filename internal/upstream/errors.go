@@ -73,6 +73,7 @@ const (
 	never again = iota
 	notSent
 	noAnswer // and no byte of one: harmless to repeat if the request is a read
+	refused  // the backend says that it has not processed it
 )
 
 func (e *Error) Error() string { return e.message }
@@ -140,8 +141,8 @@ func malformed(text string) *Error {
 	return newError(Malformed, true, &message.Error{Code: 502, Message: text})
 }
 
-// refused is the failure of a request that the open circuit does not let pass.
-func refused(open *circuit.OpenError) *Error {
+// refusedBy is the failure of a request that the open circuit does not let pass.
+func refusedBy(open *circuit.OpenError) *Error {
 	e := newError(CircuitOpen, false, open)
 	e.RetryAfter = max(1, int((open.Wait+time.Second-1)/time.Second))
 	e.message = fmt.Sprintf("the backend failed to answer %d times in a row: it is asked again after %d seconds", open.Failures, e.RetryAfter)

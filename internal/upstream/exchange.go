@@ -13,12 +13,15 @@ import (
 // a look is a system call, of no use against what happens right after it, and a read can be sent again.
 const briefly = 100 * time.Microsecond
 
+// maxRefused is how often a request that the backend did not process is sent again.
+const maxRefused = 5
+
 // Do sends the request and reads the answer into resp: the head without its hop-by-hop lines, and the body. The body is a
 // stream, which must be closed, unless it was small, already there, an error's, or asked for whole. The error is an
 // *Error.
 func (c *Client) Do(req *Request, resp *message.Response) error {
 	now := time.Now()
-	try := attempt{start: now, now: now, deadline: req.Deadline}
+	try := attempt{start: now, now: now, deadline: req.Deadline, isOwn: req.Upgrade != nil && c.dialer.mayBeHTTP2()}
 	for {
 		err := c.exchange(req, resp, &try)
 		if err != nil && c.shouldRepeat(err, req, &try) {
@@ -57,6 +60,12 @@ func (c *Client) shouldRepeat(err error, req *Request, try *attempt) bool {
 		return false
 	}
 	switch {
+	case failure.again == refused:
+		// A server that leaves, or restarts, makes many requests fail so at once: the first time is not counted.
+		if try.refused++; try.refused > maxRefused || try.refused > 1 && !c.pool.mayResend(now) {
+			return false
+		}
+		c.retried.Add(1)
 	case failure.again == notSent && !try.fresh:
 		// The connection had ended while it was unused: that says nothing of the endpoint.
 	case failure.again == notSent:
@@ -116,10 +125,15 @@ func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*connection, 
 		// The wait for the leave may have taken all the time there was.
 		timeout = min(timeout, time.Until(try.deadline))
 	}
-	cn, err := c.dial(e, timeout)
+	protocol := c.config.Protocol
+	if try.isOwn {
+		protocol = HTTP1
+	}
+	cn, err := c.dialBy(protocol, e, timeout)
 	if err == nil {
 		c.dialled.Add(1)
 		c.pool.made(cn)
+		cn.link.begin(cn)
 		return cn, nil
 	}
 	failure := newError(Unreachable, false, err)
@@ -127,19 +141,33 @@ func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*connection, 
 	if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
 		failure = newError(TooSlow, false, err)
 	}
-	c.pool.unmade(e, outcomeOf(failure, req, try.fresh), time.Now())
+	o := outcomeOf(failure, req, try.fresh)
+	if o == balance.Inconclusive {
+		err = nil // others may have the time that this request does not have
+	}
+	c.pool.lost(e, err, o, time.Now())
 	return nil, failure
 }
 
 // dial makes a connection to an endpoint.
 func (c *Client) dial(e *endpoint, timeout time.Duration) (*connection, error) {
-	generation := c.pool.generation()
-	cn, err := c.dialer.dial(e, timeout)
-	if err != nil {
+	return c.dialBy(c.config.Protocol, e, timeout)
+}
+
+// dialBy makes a connection to an endpoint by a protocol.
+func (c *Client) dialBy(protocol Protocol, e *endpoint, timeout time.Duration) (*connection, error) {
+	made := &connection{endpoint: e, generation: c.pool.generation(), isOwn: protocol != c.config.Protocol, slots: 1}
+	cn, multiplexed, err := c.dialer.dial(e, timeout, protocol)
+	switch {
+	case err != nil:
 		return nil, err
+	case multiplexed != nil:
+		made.link, made.slots = &session{conn: multiplexed, transport: &c.transport, scheme: c.dialer.scheme()}, multiplexed.Streams()
+	default:
+		cn.transport = &c.transport
+		made.link = cn
 	}
-	cn.transport = &c.transport
-	return &connection{link: cn, endpoint: e, generation: generation, slots: 1}, nil
+	return made, nil
 }
 
 // notAcquired is the failure to get a connection or leave to make one.
@@ -148,7 +176,7 @@ func notAcquired(err error) error {
 	var open *circuit.OpenError
 	switch {
 	case errors.As(err, &open):
-		return refused(open)
+		return refusedBy(open)
 	case errors.As(err, &dial):
 		return newError(Unreachable, false, err)
 	case err == errDeadline:
@@ -165,7 +193,7 @@ func outcomeOf(err error, req *Request, isFresh bool) balance.Outcome {
 		return balance.Failed
 	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed:
 		return balance.Inconclusive
-	case req.isImpatience(e):
+	case req.isImpatience(e), e.again == refused:
 		return balance.Inconclusive
 	case e.again != never && !isFresh:
 		return balance.Inconclusive // a server may end an unused connection, if only right when it was used

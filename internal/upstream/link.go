@@ -11,6 +11,8 @@ import (
 // A link makes round trips to an endpoint on one connection, whatever its protocol. A link of
 // HTTP/1.1 makes one at a time.
 type link interface {
+	// begin is called once the pool counts the connection.
+	begin(cn *connection)
 	// roundTrip sends the request and reads the answer into resp, as [Client.Do] says. It gives the
 	// slot back to the pool when nothing of the answer is to come any more: a stream or a tunnel keeps
 	// it. The error is an *Error.
@@ -31,20 +33,21 @@ type slot struct {
 }
 
 // connection is a connection to an endpoint as the pool counts it. Link, endpoint, generation and
-// slots do not change; the pool's lock guards the rest.
+// isOwn do not change; the pool's lock guards the rest.
 type connection struct {
 	link       link
 	endpoint   *endpoint // at its other end
 	generation uint64    // connections of older generations are not used again
-	slots      int       // round trips that the link can make at a time
+	isOwn      bool      // it was made for an upgrade, and says nothing of the endpoint's protocol
 
+	slots   int       // round trips that the link can make at a time, at least one
 	taken   int       // slots that are in use
 	isSpent bool      // no further slot is granted: the connection is closed when none is in use
 	freed   time.Time // when the last round trip was over
 }
 
 // isFull reports whether each slot is in use.
-func (cn *connection) isFull() bool { return cn.taken == cn.slots }
+func (cn *connection) isFull() bool { return cn.taken >= cn.slots }
 
 // connections are the connections to an endpoint.
 type connections struct {
@@ -52,8 +55,12 @@ type connections struct {
 	// them the one used last is last.
 	free []*connection
 	idle int
-	open int    // all of them, with those being made
-	stop func() // ends the health checks of the endpoint
+	open int // all of them, with those being made
+	// making counts those being made. isSingle says that the last one that was made carries one round trip at a time, so
+	// that there is no sense in waiting for one to be made.
+	making   int
+	isSingle bool
+	stop     func() // ends the health checks of the endpoint
 }
 
 // remove takes a connection that is not idle out of those that are free, if it is one of them.

@@ -75,6 +75,8 @@ type attempt struct {
 	fresh    bool      // this attempt's connection was made for it
 	resent   bool      // it was sent a second time, although it may have arrived
 	probe    int       // it is to show whether the circuit can be closed: its number
+	isOwn    bool      // it needs a connection of its own: it may go on in another protocol
+	refused  int       // how often the backend said that it had not processed it
 }
 
 // get grants a slot of a connection to one of the endpoints, if possible to one that was not tried. It waits for its turn if all
@@ -93,18 +95,19 @@ func (p *pool) get(try *attempt) (grant, error) {
 		try.admitted, try.probe = true, probe
 	}
 	if e := p.set.Choose(&try.tried); e != nil {
-		g := p.stock.take(e, p.set.All())
+		g, err := p.stock.take(e, p.set.All(), try.isOwn)
 		p.unlock()
-		return g, nil
+		return g, err
 	}
 	if err := p.cannotWait(); err != nil {
 		p.unlock()
 		return grant{}, err
 	}
-	w := &waiter{tried: try.tried, woken: make(chan struct{})}
+	w := &waiter{tried: try.tried, isOwn: try.isOwn, woken: make(chan struct{})}
 	p.queue.push(w)
+	limit := p.patience()
 	p.unlock()
-	return p.wait(w, try)
+	return p.wait(w, limit, try)
 }
 
 // cannotWait returns why a request may not wait, or nil if it may.
@@ -118,9 +121,24 @@ func (p *pool) cannotWait() error {
 	return nil
 }
 
+// patience returns how long a request waits. One that shares a connection which is being made has the time that one who
+// makes it has.
+func (p *pool) patience() time.Duration {
+	limit := p.config.Limits.Wait
+	if !p.stock.mayShare {
+		return limit
+	}
+	for _, e := range p.set.All() {
+		if e.Conns.making > 0 {
+			return max(limit, p.config.Timeouts.Connect)
+		}
+	}
+	return limit
+}
+
 // wait waits until the waiter is served, at most as long as a request may.
-func (p *pool) wait(w *waiter, try *attempt) (grant, error) {
-	limit, tooLong := p.config.Limits.Wait, errNoRoom
+func (p *pool) wait(w *waiter, limit time.Duration, try *attempt) (grant, error) {
+	tooLong := errNoRoom
 	if !try.deadline.IsZero() {
 		if left := try.deadline.Sub(try.now); left < limit {
 			limit, tooLong = left, errDeadline
@@ -170,18 +188,43 @@ func (p *pool) answered(cn *connection, o balance.Outcome) {
 // made adds a connection that was made by the pool's leave, for a request that has one of its slots.
 func (p *pool) made(cn *connection) {
 	p.mu.Lock()
-	if cn.taken = 1; p.stock.made(cn) {
-		p.serve()
-	}
+	cn.taken = 1
+	p.stock.made(cn)
+	p.serve()
 	p.unlock()
 }
 
 // unmade takes back the leave to make a connection, if none came of it.
 func (p *pool) unmade(e *endpoint, o balance.Outcome, now time.Time) {
+	p.lost(e, nil, o, now)
+}
+
+// lost is unmade for a connection that could not be made for that reason. Who waited to share it has failed to get one, too,
+// if there is no other.
+func (p *pool) lost(e *endpoint, err error, o balance.Outcome, now time.Time) {
 	p.mu.Lock()
 	e.Busy--
 	p.stock.unmade(e)
 	p.set.Observe(e, o, now)
+	if err != nil && p.stock.mayShare && p.stock.open == 0 {
+		p.fail(err)
+	}
+	p.serve()
+	p.unlock()
+}
+
+// spend grants no further slot of a connection, which is closed when none is in use.
+func (p *pool) spend(cn *connection) {
+	p.mu.Lock()
+	p.stock.spend(cn)
+	p.serve()
+	p.unlock()
+}
+
+// resize gives a connection another number of slots.
+func (p *pool) resize(cn *connection, slots int) {
+	p.mu.Lock()
+	p.stock.resize(cn, slots)
 	p.serve()
 	p.unlock()
 }
@@ -193,7 +236,7 @@ func (p *pool) serve() {
 		if e == nil {
 			return
 		}
-		w.grant = p.stock.take(e, p.set.All())
+		w.grant, w.err = p.stock.take(e, p.set.All(), w.isOwn)
 		p.queue.wake(w)
 	}
 }

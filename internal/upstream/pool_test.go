@@ -90,7 +90,7 @@ func (p *pool) check(t *testing.T, inUse []grant) {
 	}
 	for cn, n := range taken {
 		isPast := p.stock.isPast(cn)
-		if cn.taken != n || n > cn.slots || cn.closed() != 0 || slices.Contains(cn.endpoint.Conns.free, cn) != (n < cn.slots && !isPast) {
+		if cn.taken != n || n > cn.slots && !p.stock.mayShare || cn.closed() != 0 || slices.Contains(cn.endpoint.Conns.free, cn) != (n < cn.slots && !isPast) {
 			t.Fatalf("of %d slots %d are in use, %d are counted; it was closed %d times, and is past: %v", cn.slots, n, cn.taken, cn.closed(), isPast)
 		}
 	}
@@ -135,6 +135,26 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 		Limits: Limits{Conns: 1 + r.IntN(8), ConnsPerEndpoint: r.IntN(4), Wait: time.Hour}, Timeouts: Timeouts{Idle: 10 * time.Second},
 		Ejection: balance.Ejection{Failures: 1 + r.IntN(3), Base: 5 * time.Second, Max: time.Minute, Percent: 50},
 	}, "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	p.stock.mayShare = slots > 1 && slots%2 == 0
+	// change takes a connection that is made out of use, or changes its slots, as its other end may at any time.
+	change := func() {
+		var cn *connection
+		e := p.set.All()[r.IntN(len(p.set.All()))]
+		switch {
+		case e.Conns.idle > 0 && r.IntN(2) == 0:
+			cn = e.Conns.free[r.IntN(e.Conns.idle)]
+		case len(e.Conns.free) > e.Conns.idle:
+			cn = e.Conns.free[e.Conns.idle]
+		default:
+			return
+		}
+		if r.IntN(3) == 0 {
+			p.spend(cn)
+			p.spend(cn) // the second time it is no news
+		} else {
+			p.resize(cn, 1+r.IntN(slots))
+		}
+	}
 	type served struct {
 		number int
 		grant  grant
@@ -200,6 +220,8 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 			}
 		case op < 18:
 			time.Sleep(time.Duration(r.IntN(20)) * time.Second)
+		case op == 18 && p.stock.mayShare && r.IntN(4) > 0:
+			change()
 		case op == 18 && r.IntN(4) == 0:
 			p.renew()
 		default:
@@ -270,6 +292,64 @@ func TestSlots(t *testing.T) {
 	if cn := ask(); cn == second[0] {
 		t.Error("a connection of an earlier generation was granted")
 	}
+}
+
+// While a connection is made that many may share, no second one is. If it cannot be made, all who wait for it learn that.
+func TestSharedConnectionIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestPool(t, Config{Limits: Limits{Conns: 9, Wait: time.Second}, Timeouts: Timeouts{Connect: 5 * time.Second}}, "10.0.0.1")
+		p.stock.mayShare = true
+		results := make(chan error, 100)
+		ask := func(n int) (first grant) {
+			first, err := p.get(&attempt{now: time.Now()})
+			if err != nil || first.conn != nil {
+				t.Fatalf("the first is given %v, %v", first.conn, err)
+			}
+			for range n {
+				go func() {
+					g, err := p.get(&attempt{now: time.Now()})
+					if err == nil && g.conn == nil {
+						err = errors.New("it makes a connection of its own")
+					}
+					results <- err
+				}()
+			}
+			synctest.Wait()
+			time.Sleep(4 * time.Second) // longer than a request waits that does not share
+			synctest.Wait()
+			return first
+		}
+		first := ask(9)
+		if len(results) > 0 {
+			t.Errorf("one does not wait: %v", <-results)
+		}
+		first.connect(p, 100)
+		for range 9 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		p.spend(first.conn)
+		for range 10 {
+			p.put(first.conn, true, balance.Answered, time.Now())
+		}
+		first = ask(9)
+		p.lost(first.endpoint, &dialError{errors.New("refused")}, balance.Failed, time.Now())
+		for range 9 {
+			var failed *dialError
+			if err := <-results; !errors.As(err, &failed) {
+				t.Errorf("got %v", err)
+			}
+		}
+		// Once it is known that connections are not shared, each request makes one.
+		first = ask(0)
+		first.connect(p, 1)
+		for range 3 {
+			if g, err := p.get(&attempt{now: time.Now()}); err != nil || g.conn != nil {
+				t.Errorf("given %v, %v", g.conn, err)
+			}
+		}
+	})
 }
 
 // A turn at the pool costs no memory.

@@ -29,6 +29,7 @@ type waiter struct {
 	previous, next *waiter
 	queued         bool
 	tried          tried
+	isOwn          bool // it needs a connection of its own
 	woken          chan struct{}
 	grant          grant
 	err            error

@@ -15,24 +15,25 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 			c.transport.pool.put(s.conn, false, outcomeOf(err, req, s.isFresh), time.Now())
 			return err
 		}
+		c.writeBy = time.Time{} // from now on each part sets its own deadline
 		sending = c.transport.begin(c, req)
 	} else if err := c.send(req, &s); err != nil {
 		c.transport.pool.put(s.conn, false, outcomeOf(err, req, s.isFresh), time.Now())
 		return err
 	}
-	br := c.transport.reader(c)
-	reception := reception{transport: c.transport, cn: c, held: s.conn, br: br, req: req, resp: resp, sending: sending}
+	c.br = c.transport.reader(c)
+	reception := reception{cn: c, intake: intake{config: c.transport.config, from: c, req: req, resp: resp, sending: sending, length: -1}}
 	stream, err := reception.receive()
 	switch {
 	case err != nil:
 		sending.end()
 		err = sending.orFailed(err)
-		c.transport.release(s.conn, br, false, outcomeOf(err, req, s.isFresh))
+		c.end(false, outcomeOf(err, req, s.isFresh))
 		return err
 	case req.Tunnel != nil:
 		pool, held := c.transport.pool, s.conn
 		pool.answered(held, outcomeOfStatus(c.answer.Status, req))
-		c.transport.readers.Put(br)
+		c.dropReader()
 		req.Tunnel.close = func() { pool.put(held, false, balance.Inconclusive, time.Now()) }
 		return nil
 	case stream != nil:
@@ -40,7 +41,7 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 		resp.SetStream(stream)
 		return nil
 	}
-	c.transport.release(s.conn, br, sending.finish() && !c.answer.Close, outcomeOfStatus(c.answer.Status, req))
+	c.end(sending.finish() && !c.answer.Close, outcomeOfStatus(c.answer.Status, req))
 	return nil
 }
 
@@ -77,4 +78,119 @@ func (c *conn) sendHead(req *Request, s *slot) error {
 	failure := ioFailed(false, err)
 	failure.again = notSent // nothing of the upload was read yet, and no request is complete without it
 	return failure
+}
+
+// reception is the reading of one answer of HTTP/1.1.
+type reception struct {
+	intake
+	cn *conn
+}
+
+// receive reads the answer. A body that is to be streamed comes back as one.
+func (r *reception) receive() (*Body, error) {
+	br := r.cn.br
+	n, err := readHead(r.cn, br)
+	if err != nil {
+		return nil, err
+	}
+	r.sending.answered()
+	cn, req := r.cn, r.req
+	a := &cn.answer
+	if a.Status == 101 {
+		return nil, switchProtocol(cn, br, req, n)
+	}
+	if req.Upgrade != nil {
+		a.Close = true // what the backend may read on the connection as the new protocol is not known
+	}
+	if a.NoBody(req.HeadOnly) && (a.Chunked || a.ContentLength > 0) {
+		a.Close = true // a backend that sends the body that it announces, later, would answer the next request with it
+	}
+	cn.frame = frameOf(a, req.HeadOnly)
+	if cn.frame.kind == frameClose {
+		a.Close = true
+	}
+	if r.status = a.Status; cn.frame.kind == frameNone {
+		r.length = 0
+	} else {
+		r.length = a.ContentLength
+	}
+	b, _ := br.Peek(n)
+	r.resp.Receive(a.Status, b[a.Compact(b):])
+	_, _ = br.Discard(n)
+	stream, err := r.takeBody()
+	if stream != nil || err != nil {
+		return stream, err
+	}
+	return nil, r.checkSurplus()
+}
+
+// checkSurplus makes sure that nothing follows the answer. A server that sent more than it
+// announced, and one that answers a request that was not sent, cannot be distinguished.
+func (r *reception) checkSurplus() error {
+	if r.cn.frame.kind == frameClose {
+		return nil
+	}
+	surplus, end := r.cn.ahead()
+	r.cn.answer.Close = r.cn.answer.Close || end
+	if surplus || r.cn.br.Buffered() > 0 {
+		return malformed("bytes follow the end of the answer")
+	}
+	return nil
+}
+
+// arm implements source.
+func (cn *conn) arm(now time.Time, d time.Duration, by time.Time) error {
+	return cn.armRead(now, d, by)
+}
+
+// read implements source.
+func (cn *conn) read(p []byte, wait bool) (int, error) {
+	cn.isHasty = !wait
+	n, err := cn.frame.read(cn.br, p)
+	cn.isHasty = false
+	if err == errNotYet {
+		err = nil
+	}
+	return n, err
+}
+
+// buffered implements source.
+func (cn *conn) buffered() int { return cn.br.Buffered() }
+
+// isOver implements source.
+func (cn *conn) isOver() bool { return cn.frame.done() }
+
+// wait implements source. Others use the connection's buffer meanwhile.
+func (cn *conn) wait() error {
+	cn.dropReader()
+	err := cn.await()
+	cn.br = cn.transport.reader(cn)
+	return err
+}
+
+// interrupt implements source. If it fails the connection is dead, and a read sees that.
+func (cn *conn) interrupt() { _ = cn.SetReadDeadline(time.Unix(1, 0)) }
+
+// trailers implements source.
+func (cn *conn) trailers() []message.Header { return nil }
+
+// release implements source.
+func (cn *conn) release(isWhole bool, o balance.Outcome) {
+	if isWhole = isWhole && !cn.answer.Close && cn.br.Buffered() == 0; isWhole {
+		surplus, end := cn.ahead()
+		isWhole = !surplus && !end
+	}
+	cn.end(isWhole, o)
+}
+
+// end ends the use of a connection: it is kept for the next exchange if it is reusable, else closed.
+func (cn *conn) end(isReusable bool, o balance.Outcome) {
+	cn.dropReader()
+	cn.transport.pool.put(cn.held, isReusable, o, time.Now())
+}
+
+// dropReader gives the buffer over the connection back.
+func (cn *conn) dropReader() {
+	cn.transport.readers.Put(cn.br)
+	cn.br = nil
 }

@@ -8,18 +8,28 @@ import (
 // stock counts the connections to all endpoints, and grants their slots. The pool's lock guards it.
 type stock struct {
 	limits     Limits
-	open, idle int // open counts the connections that are being made
+	mayShare   bool // connections may carry several round trips at a time
+	open, idle int  // open counts the connections that are being made
 	// generation is the generation of connections made from now on; older ones are not used again.
 	generation uint64
 	isClosed   bool
 	doomed     []*connection // to be closed once the lock is given back
 }
 
-// hasRoom reports whether the endpoint can be granted a slot, or a connection, at once.
+// hasRoom reports whether the endpoint can be granted a slot, or a connection, at once. While a connection is made that
+// many may share, no second one is.
 func (s *stock) hasRoom(e *endpoint) bool {
-	if len(e.Conns.free) > 0 {
+	switch c := &e.Conns; {
+	case len(c.free) > 0:
 		return true
+	case s.mayShare && !c.isSingle && c.making > 0:
+		return false
 	}
+	return s.canMake(e)
+}
+
+// canMake reports whether a connection to the endpoint may be made.
+func (s *stock) canMake(e *endpoint) bool {
 	if limit := s.limits.ConnsPerEndpoint; limit > 0 && e.Conns.open >= limit {
 		return false
 	}
@@ -27,11 +37,14 @@ func (s *stock) hasRoom(e *endpoint) bool {
 }
 
 // take grants what the endpoint, which has room, can give. If no more connections may be made, an idle one to one of all
-// endpoints makes room.
-func (s *stock) take(e *endpoint, all []*endpoint) grant {
+// endpoints makes room. An own connection is made in any case; there may be no room for that.
+func (s *stock) take(e *endpoint, all []*endpoint, isOwn bool) (grant, error) {
+	if isOwn && !s.canMake(e) {
+		return grant{}, errNoRoom
+	}
 	e.Busy++
 	c := &e.Conns
-	if n := len(c.free); n > 0 {
+	if n := len(c.free); n > 0 && !isOwn {
 		// One that others use needs no look. Of the idle ones the one used last is the least likely to be stale.
 		cn := c.free[n-1]
 		g := grant{conn: cn, endpoint: e, isShared: n > c.idle, freed: cn.freed}
@@ -41,14 +54,15 @@ func (s *stock) take(e *endpoint, all []*endpoint) grant {
 		if cn.taken++; cn.isFull() {
 			c.free[n-1], c.free = nil, c.free[:n-1]
 		}
-		return g
+		return g, nil
 	}
 	if s.open >= s.limits.Conns {
 		s.evict(all)
 	}
 	c.open++
+	c.making++
 	s.open++
-	return grant{endpoint: e}
+	return grant{endpoint: e}, nil
 }
 
 func (s *stock) countIdle(e *endpoint, n int) {
@@ -56,13 +70,15 @@ func (s *stock) countIdle(e *endpoint, n int) {
 	s.idle += n
 }
 
-// made adds a connection that was made for a request, which has one of its slots. It reports whether there are others.
-func (s *stock) made(cn *connection) bool {
-	if cn.isFull() || s.isPast(cn) {
-		return false
+// made adds a connection that was made for a request, which has one of its slots.
+func (s *stock) made(cn *connection) {
+	c := &cn.endpoint.Conns
+	if c.making--; !cn.isOwn {
+		c.isSingle = cn.slots == 1
 	}
-	cn.endpoint.Conns.free = append(cn.endpoint.Conns.free, cn)
-	return true
+	if !cn.isFull() && !s.isPast(cn) {
+		c.free = append(c.free, cn)
+	}
 }
 
 // isPast reports whether no further slot of the connection may be granted.
@@ -93,14 +109,49 @@ func (s *stock) closeIdle(e *endpoint, n int) {
 
 // doom leaves a connection of which no slot is in use to be closed.
 func (s *stock) doom(cn *connection) {
-	s.unmade(cn.endpoint)
+	s.discount(cn.endpoint)
 	s.doomed = append(s.doomed, cn)
 }
 
-// unmade no longer counts a connection to the endpoint.
-func (s *stock) unmade(e *endpoint) {
+// discount no longer counts a connection to the endpoint.
+func (s *stock) discount(e *endpoint) {
 	e.Conns.open--
 	s.open--
+}
+
+// unmade takes back the leave to make a connection.
+func (s *stock) unmade(e *endpoint) {
+	e.Conns.making--
+	s.discount(e)
+}
+
+// spend grants no further slot of a connection, and leaves it to be closed if none is in use.
+func (s *stock) spend(cn *connection) {
+	if cn.isSpent {
+		return
+	}
+	cn.isSpent = true
+	c := &cn.endpoint.Conns
+	if i := slices.Index(c.free[:c.idle], cn); i >= 0 {
+		c.free = slices.Delete(c.free, i, i+1)
+		s.countIdle(cn.endpoint, -1)
+		s.doom(cn)
+		return
+	}
+	c.remove(cn)
+}
+
+// resize gives a connection another number of slots. More may be in use then.
+func (s *stock) resize(cn *connection, slots int) {
+	wasFull := cn.isFull()
+	cn.slots = slots
+	switch isFull := cn.isFull(); {
+	case s.isPast(cn) || cn.taken == 0:
+	case isFull && !wasFull:
+		cn.endpoint.Conns.remove(cn)
+	case wasFull && !isFull:
+		cn.endpoint.Conns.free = append(cn.endpoint.Conns.free, cn)
+	}
 }
 
 // put takes a slot of a connection back, and reports whether the connection is idle now, and kept for another exchange.
@@ -121,7 +172,7 @@ func (s *stock) put(cn *connection, isReusable bool, now time.Time) bool {
 		c.free = slices.Insert(c.free, c.idle, cn)
 		s.countIdle(cn.endpoint, 1)
 		return true
-	case wasFull:
+	case wasFull && !cn.isFull():
 		c.free = append(c.free, cn)
 	}
 	return false

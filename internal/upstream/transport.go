@@ -3,22 +3,20 @@ package upstream
 import (
 	"bufio"
 	"sync"
-	"time"
-
-	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
 // smallRequest is the size up to which head and body are copied together: that costs less than a
 // vectored write.
 const smallRequest = 8 << 10
 
-// transport is what all connections of HTTP/1.1 to a backend share.
+// transport is what all connections to a backend share.
 type transport struct {
 	config  *Config
 	pool    *pool
 	readers sync.Pool // of *bufio.Reader
 	scratch sync.Pool // of *[smallRequest]byte
 	parts   sync.Pool // of *[uploadPart]byte
+	streams sync.Pool // of *exchange
 }
 
 // reader returns a buffer over the connection; it goes back to t.readers.
@@ -28,12 +26,6 @@ func (t *transport) reader(cn *conn) *bufio.Reader {
 		return br
 	}
 	return bufio.NewReaderSize(cn, t.config.HeadBytes)
-}
-
-// release ends the use of a connection: it is kept for the next exchange if it is reusable, else closed.
-func (t *transport) release(cn *connection, br *bufio.Reader, isReusable bool, o balance.Outcome) {
-	t.readers.Put(br)
-	t.pool.put(cn, isReusable, o, time.Now())
 }
 
 // write sends the request on a connection. sent reports whether a byte of it may have left.

@@ -12,11 +12,14 @@ import (
 // uploadPart is how much of an upload is read and sent at a time.
 const uploadPart = 32 << 10
 
+// uploadRoom is what is left free of a part before the data, for the size of a chunk.
+const uploadRoom = len("8000\r\n")
+
 // A sending is an upload on its way to the backend. It goes on beside the answer, which a backend may begin
 // before it has everything.
 type sending struct {
 	transport *transport
-	cn        *conn
+	to        outlet
 	request   *Request
 	upload    message.Upload // of the request
 	done      chan struct{}
@@ -29,8 +32,8 @@ type sending struct {
 }
 
 // begin starts to send the upload of a request whose head was sent.
-func (t *transport) begin(cn *conn, req *Request) *sending {
-	s := &sending{transport: t, cn: cn, request: req, upload: req.Upload, done: make(chan struct{})}
+func (t *transport) begin(to outlet, req *Request) *sending {
+	s := &sending{transport: t, to: to, request: req, upload: req.Upload, done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -49,10 +52,10 @@ func (s *sending) run() {
 	s.isComplete, s.failed = isComplete, failed
 	switch {
 	case failed != nil:
-		_ = s.cn.Conn.SetReadDeadline(time.Unix(1, 0))
+		s.to.breakOff()
 	case !s.isAnswered:
 		// Only now the backend has what it takes to answer.
-		_ = s.cn.Conn.SetReadDeadline(time.Now().Add(s.request.answerTimeout(&s.transport.config.Timeouts)))
+		s.to.boundAnswer(s.request.answerTimeout(&s.transport.config.Timeouts))
 	}
 }
 
@@ -63,20 +66,13 @@ func (s *sending) copy() (failed error, isComplete bool) {
 		part = new([uploadPart]byte)
 	}
 	defer s.transport.parts.Put(part)
-	const room = len("8000\r\n") // before the data of a chunk
 	isChunked, left := s.upload.Length() < 0, s.upload.Length()
 	for isChunked || left > 0 {
-		n, err := s.upload.Read(part[room : len(part)-len("\r\n0\r\n\r\n")])
-		data := part[room : room+n]
+		n, err := s.upload.Read(part[uploadRoom : len(part)-len("\r\n0\r\n\r\n")])
 		left -= int64(n)
-		if isChunked {
-			data = framed(part[:], room, n, err == io.EOF)
-		}
-		if len(data) > 0 {
-			_ = s.cn.Conn.SetWriteDeadline(time.Now().Add(s.request.bodyTimeout(&s.transport.config.Timeouts)))
-			if _, refused := s.cn.Conn.Write(data); refused != nil {
-				return nil, false
-			}
+		isLast := err == io.EOF && (isChunked || left == 0) || err == nil && !isChunked && left == 0
+		if refused := s.to.sendPart(part, n, isLast, s.request); refused != nil {
+			return nil, false
 		}
 		switch {
 		case err == io.EOF && (isChunked || left == 0):
@@ -89,6 +85,35 @@ func (s *sending) copy() (failed error, isComplete bool) {
 	}
 	return nil, true
 }
+
+// sendPart implements outlet.
+func (cn *conn) sendPart(part *[uploadPart]byte, n int, isLast bool, req *Request) error {
+	data := part[uploadRoom : uploadRoom+n]
+	if req.Upload.Length() < 0 {
+		data = framed(part[:], uploadRoom, n, isLast)
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	_ = cn.Conn.SetWriteDeadline(time.Now().Add(req.bodyTimeout(&cn.transport.config.Timeouts)))
+	_, err := cn.Conn.Write(data)
+	return err
+}
+
+// boundAnswer implements outlet.
+func (cn *conn) boundAnswer(d time.Duration) { _ = cn.Conn.SetReadDeadline(time.Now().Add(d)) }
+
+// answered implements outlet.
+func (cn *conn) answered() {
+	cn.readBy = time.Time{}
+	_ = cn.Conn.SetReadDeadline(time.Time{})
+}
+
+// breakOff implements outlet.
+func (cn *conn) breakOff() { _ = cn.Conn.SetReadDeadline(time.Unix(1, 0)) }
+
+// stopSending implements outlet.
+func (cn *conn) stopSending() { _ = cn.Conn.SetWriteDeadline(time.Unix(1, 0)) }
 
 // framed makes a chunk of the n bytes from room on, and appends the end of the body if they are the last.
 func framed(part []byte, room, n int, isLast bool) []byte {
@@ -115,8 +140,7 @@ func (s *sending) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.isAnswered = true
-	s.cn.readBy = time.Time{}
-	_ = s.cn.Conn.SetReadDeadline(time.Time{})
+	s.to.answered()
 }
 
 // uploadGrace is how long an upload may still take once its answer is complete. A client that has sent
@@ -155,10 +179,9 @@ func (s *sending) end() (isComplete bool) {
 		s.isEnding = true
 		s.mu.Unlock()
 		s.upload.Interrupt()
-		_ = s.cn.Conn.SetWriteDeadline(time.Unix(1, 0))
+		s.to.stopSending()
 		<-s.done
 	}
-	s.cn.writeBy = time.Time{}
 	return s.isComplete
 }
 

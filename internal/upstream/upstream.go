@@ -40,7 +40,7 @@ func New(config Config) (*Client, error) {
 	if len(config.Endpoints) == 0 {
 		return nil, fmt.Errorf("an upstream must have at least one endpoint")
 	}
-	c.dialer = dialer{net: net.Dialer{KeepAlive: 15 * time.Second}, tls: config.TLS}
+	c.dialer = dialer{net: net.Dialer{KeepAlive: 15 * time.Second}, tls: config.TLS, config: &c.config}
 	for i, raw := range config.Endpoints {
 		o, secure, err := newOrigin(raw)
 		if err != nil {
@@ -53,6 +53,7 @@ func New(config Config) (*Client, error) {
 		c.origins, c.dialer.secure = append(c.origins, o), secure
 	}
 	c.pool = newPool(&c.config)
+	c.pool.stock.mayShare = c.dialer.mayBeHTTP2()
 	c.transport.config, c.transport.pool = &c.config, c.pool
 	c.checker = checker{&c.config, &c.dialer, c.pool}
 	c.resolver = resolver{&c.config, c.pool, c.checker.watch}

@@ -1,0 +1,245 @@
+package upstream
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/h2"
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
+	"github.com/admission-gateway/gateway/internal/upstream/h2conn"
+)
+
+// session is a connection of HTTP/2 to the backend. It is a link with as many slots as the backend allows streams.
+type session struct {
+	conn      *h2conn.Conn
+	transport *transport
+	scheme    string
+	held      *connection
+}
+
+// begin implements link.
+func (s *session) begin(held *connection) {
+	s.held = held
+	pool := s.transport.pool
+	go s.conn.Run(h2conn.Events{
+		Streams: func(n int) { pool.resize(held, n) },
+		Last:    func() { pool.spend(held) },
+	})
+}
+
+// isStale implements link.
+func (s *session) isStale() bool { return s.conn.IsLast() }
+
+// Close implements link.
+func (s *session) Close() error { return s.conn.Close() }
+
+// roundTrip implements link.
+func (s *session) roundTrip(sl slot, req *Request, resp *message.Response) error {
+	x := s.stream(sl.conn, req)
+	sending, err := x.send(&sl)
+	var body *Body
+	if err == nil {
+		body, err = x.receive(intake{config: s.transport.config, from: x, req: req, resp: resp, sending: sending})
+	}
+	switch {
+	case err != nil:
+		sending.end()
+		err = sending.orFailed(err)
+		x.release(false, outcomeOf(err, req, sl.isFresh))
+		return err
+	case body != nil:
+		s.transport.pool.answered(sl.conn, outcomeOfStatus(x.answer.Status, req))
+		resp.SetStream(body)
+		return nil
+	}
+	x.release(sending.finish(), outcomeOfStatus(x.answer.Status, req))
+	return nil
+}
+
+// stream is a round trip on a session. It implements source and outlet.
+type stream struct {
+	session *session
+	held    *connection // whose slot it uses
+	req     *Request
+	on      *h2conn.Stream // nil if it could not be opened
+
+	fields []byte // memory for blocks
+	answer message.Answer
+	by     time.Time   // what bounds reads
+	isRead atomic.Bool // bytes of the upload were read
+}
+
+// stream returns a stream for a request.
+func (s *session) stream(held *connection, req *Request) *stream {
+	x, ok := s.transport.streams.Get().(*stream)
+	if !ok {
+		x = &stream{}
+	}
+	x.session, x.held, x.req = s, held, req
+	x.isRead.Store(false)
+	return x
+}
+
+// send sends the request. An upload is still being sent when it returns.
+func (x *stream) send(s *slot) (*sending, error) {
+	req, t := x.req, x.session.transport
+	isUpload := req.Upload != nil && req.Upload.Length() != 0
+	x.fields = h2.AppendRequest(x.fields[:0], req.Head, x.session.scheme)
+	on, err := x.session.conn.Open(x.fields, !isUpload && len(req.Body) == 0)
+	if err != nil {
+		return nil, x.failed(err)
+	}
+	x.on = on
+	if isUpload {
+		on.Flush()
+		return t.begin(x, req), nil
+	}
+	patience := req.answerTimeout(&t.config.Timeouts)
+	on.BoundHead(bound(s.now, patience, s.deadline))
+	if !s.deadline.IsZero() {
+		patience = min(patience, time.Until(s.deadline))
+	}
+	if len(req.Body) > 0 {
+		// A backend that does not take the body to its end may have answered.
+		if err := on.Send(req.Body, true, patience); err != nil && isTimeout(err) {
+			return nil, x.failed(err)
+		}
+	}
+	return nil, nil
+}
+
+// bound returns when a step ends that takes at most d, or ends at by, if that is set and earlier.
+func bound(now time.Time, d time.Duration, by time.Time) time.Time {
+	until, _ := armed(time.Time{}, now, d, by)
+	return until
+}
+
+// receive takes the answer. A body that is to be streamed comes back as one.
+func (x *stream) receive(r intake) (*Body, error) {
+	head, err := x.on.Head()
+	if err != nil {
+		return nil, x.failed(err)
+	}
+	r.sending.answered()
+	a := &x.answer
+	if err := a.Parse(head); err != nil {
+		return nil, newError(Malformed, true, err)
+	}
+	r.status, r.length = a.Status, a.ContentLength
+	if a.NoBody(r.req.HeadOnly) {
+		r.length = 0
+	}
+	x.on.Expect(r.length)
+	r.resp.Receive(a.Status, head[a.Compact(head):])
+	body, err := r.takeBody()
+	if body != nil || err != nil {
+		return body, err
+	}
+	if err := x.checkEnd(&r); err != nil {
+		return nil, err
+	}
+	if r.req.Whole == 0 && len(x.on.Trailers()) > 0 {
+		return r.newBody(append([]byte(nil), r.resp.Body()...)), nil // only a stream has trailers
+	}
+	return nil, nil
+}
+
+// checkEnd makes sure that the answer ends where its body does.
+func (x *stream) checkEnd(r *intake) error {
+	if x.isOver() {
+		return nil
+	}
+	if err := r.armBody(); err != nil {
+		return err
+	}
+	var beyond [1]byte
+	switch n, err := x.read(beyond[:], true); {
+	case n > 0:
+		return malformed("bytes follow the end of the answer")
+	case !x.isOver():
+		return ioFailed(true, err)
+	}
+	return nil
+}
+
+// failed is the failure to get the head of an answer.
+func (x *stream) failed(err error) error {
+	failure := ioFailed(true, err)
+	var of *h2conn.Error
+	if failure.Kind != Broken || !errors.As(err, &of) || x.isRead.Load() {
+		return failure
+	}
+	switch of.Kind {
+	case h2conn.NotSent:
+		failure.Sent, failure.again = false, notSent
+	case h2conn.NotProcessed:
+		failure.again = refused
+	case h2conn.Broken:
+		failure.again = noAnswer
+	}
+	return failure
+}
+
+// arm implements source.
+func (x *stream) arm(now time.Time, d time.Duration, by time.Time) error {
+	x.by = bound(now, d, by)
+	return nil
+}
+
+// read implements source.
+func (x *stream) read(p []byte, wait bool) (int, error) { return x.on.Read(p, wait, x.by) }
+
+// buffered implements source.
+func (x *stream) buffered() int { return x.on.Arrived() }
+
+// isOver implements source.
+func (x *stream) isOver() bool { return x.on.IsOver() }
+
+// wait implements source.
+func (x *stream) wait() error { return x.on.Wait(x.by) }
+
+// interrupt implements source.
+func (x *stream) interrupt() { x.on.Interrupt() }
+
+// trailers implements source.
+func (x *stream) trailers() []message.Header { return x.on.Trailers() }
+
+// release implements source.
+func (x *stream) release(_ bool, o balance.Outcome) {
+	s, held := x.session, x.held
+	if x.on != nil {
+		x.on.Close()
+	}
+	x.session, x.held, x.req, x.on = nil, nil, nil, nil
+	s.transport.streams.Put(x)
+	s.transport.pool.put(held, !s.conn.IsLast(), o, time.Now())
+}
+
+// sendPart implements outlet.
+func (x *stream) sendPart(part *[uploadPart]byte, n int, isLast bool, req *Request) error {
+	x.isRead.Store(true)
+	data, patience := part[uploadRoom:uploadRoom+n], req.bodyTimeout(&x.session.transport.config.Timeouts)
+	if isLast {
+		if trailers := req.Upload.Trailers(); len(trailers) > 0 {
+			if err := x.on.Send(data, false, patience); err != nil {
+				return err
+			}
+			return x.on.SendTrailers(h2.AppendTrailers(nil, trailers))
+		}
+	}
+	return x.on.Send(data, isLast, patience)
+}
+
+// boundAnswer implements outlet.
+func (x *stream) boundAnswer(d time.Duration) { x.on.BoundHead(time.Now().Add(d)) }
+
+// answered implements outlet. What bounds the head bounds nothing else.
+func (x *stream) answered() {}
+
+// breakOff implements outlet. The stream is reset when the one who waits for the answer has returned.
+func (x *stream) breakOff() { x.on.Interrupt() }
+
+// stopSending implements outlet.
+func (x *stream) stopSending() { x.on.StopSending() }
