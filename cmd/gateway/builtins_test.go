@@ -111,6 +111,7 @@ func TestBuiltinBombs(t *testing.T) {
 	}))
 	t.Cleanup(backend.Close)
 	t.Setenv("GOMEMLIMIT", strconv.Itoa(memoryLimit))
+	t.Setenv("GOGC", "100")
 	p := startServe(t, strings.TrimPrefix(backend.URL, "http://"), "--policies", dir)
 
 	small := startSmallRequests(t, p.listen)

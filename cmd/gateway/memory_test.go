@@ -209,6 +209,7 @@ func TestBombs(t *testing.T) {
 	testutil.WriteFile(t, file, limits)
 	// What the gateway would set itself in the container.
 	t.Setenv("GOMEMLIMIT", strconv.FormatInt(memory.Collectable(memoryLimit), 10))
+	t.Setenv("GOGC", "100")
 	p := startServe(t, strings.TrimPrefix(backend.URL, "http://"), "--config", file, "--policies", dir)
 
 	watch := watchMemory(t, p)
