@@ -14,9 +14,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// A Lookup answers what policies ask beyond the request itself. What it answers
-// once stays the same for the whole request, and costs nothing to a request whose
-// policies do not ask. What it returns is shared, and must not be edited.
+// A Lookup returns what policies refer to beside the request. An answer stays the same
+// for the whole request, and nothing is read unless a policy asks. What it returns is
+// shared, and must not be edited.
 //
 // Its errors never hold values of the objects it reads.
 type Lookup interface {

@@ -64,7 +64,7 @@ type choice struct {
 	// found are the findings of the files of set, refused those by which the newest files of a folder are left out.
 	found   []Finding
 	refused map[int][]Finding
-	// alike is a set of another Manager from which what was compiled can be taken; nil if there is none.
+	// alike is a set of another Manager of which compiled parts can be reused, or nil.
 	alike *Set
 }
 
@@ -96,7 +96,7 @@ func (m *Manager) choose(read []*source.Source, alike *Set) *choice {
 	}
 	failed := c.found
 	c.found = nil
-	if len(changed) == 0 { // neither is in force what it was, by the configuration or the time
+	if len(changed) == 0 { // the configuration or the time changed what may be in force
 		changed = []int{max(source.FolderOf(m.folders, read, failed[0].File), 0)}
 	}
 	for _, i := range changed {
@@ -232,7 +232,7 @@ func (c *choice) hold() {
 // lacksCommon reports whether there are paths without an owner, and none of their files can be in force.
 func (c *choice) lacksCommon() bool { return c.m.folders[0].Owner == "" && c.files[0] == nil }
 
-// all returns what was found of all files, and of each folder whose newest files are refused what becomes of it.
+// all returns the findings of all files, and the outcome for each folder with refused files.
 func (c *choice) all() []Finding {
 	var all []Finding
 	if c.set != nil {
@@ -247,7 +247,7 @@ func (c *choice) all() []Finding {
 	return finding.Sort(all)
 }
 
-// outcome says what becomes of a folder whose newest files are refused. Of the only one all is said.
+// outcome returns what happens to a folder with refused files. A single folder needs no such finding.
 func (c *choice) outcome(i int) []Finding {
 	if len(c.m.folders) == 1 && c.files[i] != nil {
 		return nil

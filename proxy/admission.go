@@ -44,17 +44,17 @@ type admitter struct {
 	wrong      []string             // the parameters among what is wrong, by their fields
 	unread     field.ErrorList      // what is wrong with the fields of a form before its object is looked at
 	attributes admission.Attributes // what policies see
-	options    operationOptions     // what they see of the operation's options
+	options    operationOptions     // the options of the operation, as policies see them
 	report     admission.Report     // what they find
 	referred   policies.Referred    // what they refer to
-	schema     objectSchema         // what the policies that change the object know of it
+	schema     objectSchema         // the schema that mutating policies use
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
-	// isRehearsal says that the request is only tried.
+	// isRehearsal reports whether the request is only tried.
 	isRehearsal bool
-	outside     outside // which policies are not about the request
-	// unknown is what the schema of the object does not know of it.
+	outside     outside // which policies do not match the request
+	// unknown are the members of the object that its schema does not have.
 	unknown schemas.Unknown
 }
 
@@ -258,8 +258,8 @@ func (a *admitter) changesOwned(owned *contract.Members, w *storage.Write) (chan
 }
 
 // setDefaults sets what the schema has a default for and the object leaves unset (DEF-1, DEF-5): literal
-// defaults first, then the ones that are computed from the object (DEF-2). Fields whose default cannot be
-// computed are named when the object is validated, with everything else that is wrong.
+// defaults first, then those that are computed from the object (DEF-2). Validation reports the fields for which no
+// default can be computed, with everything else that is wrong.
 func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
 	at(a.story(), explaining.Defaults, w)
 	schema, limit := s.Schema(w), int(a.request.Limits.Body)
@@ -292,8 +292,7 @@ func tooLargeDefaulted(limit int) error {
 }
 
 // mutate lets the mutating policies change the object. Their result must meet the same rules as a
-// client's object: it is the one that the URL names, its status is not theirs to set, and what it
-// leaves unset has defaults.
+// client's object: the URL names it, policies may not set its status, and unset fields get defaults.
 func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
 	if !a.describe(w) {
 		return nil

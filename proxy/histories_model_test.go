@@ -50,8 +50,7 @@ type version struct {
 	note   memo
 }
 
-// told is the client's answer. The zero value is an answer that did not come, or that says nothing
-// of the outcome.
+// told is the client's answer. The zero value is a missing answer, or one that leaves the outcome open.
 type told struct {
 	code    int
 	note    memo
@@ -68,9 +67,8 @@ type modelled struct {
 
 // linear returns the model of an API behind gateways: each request is one step of one object. It is
 // carried out on the object as it is in that step, if the version that it names is the object's and
-// the policies of TestHistories admit what comes of it; or it is refused, and changes nothing. // A
-// write whose outcome is unknown is carried out, or changes nothing, as that step may be the last
-// of all.
+// the policies of TestHistories admit the result; or it is refused, and changes nothing. A write with
+// an unknown outcome is carried out, or changes nothing, as that step may be the last of all.
 func (t tagging) linear() porcupine.Model {
 	return porcupine.Model{
 		Partition: byObject,
@@ -162,9 +160,9 @@ func (t tagging) carryOut(now modelled, in wanted) (code int, next modelled) {
 	return http.StatusOK, modelled{n, now.writes + 1}
 }
 
-// TestModelOfHistories runs the checker on histories whose verdicts are obvious: it finds an update
-// that was lost, one that was made twice or on another version, and one that was never refused; and
-// it takes an update whose outcome is unknown for either.
+// TestModelOfHistories runs the checker on histories with obvious verdicts. It finds an update that
+// was lost, one that was made twice or on another version, and one that was never refused, and accepts
+// both outcomes of an update if the outcome is unknown.
 func TestModelOfHistories(t *testing.T) {
 	one := memo{n: 1, log: "a,", c: "a=1;"}
 	two := one.with("b", "1")

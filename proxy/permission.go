@@ -27,11 +27,11 @@ import (
 )
 
 // A Kubernetes API server authorizes a request before it looks at the object, so that a client that
-// may not write learns nothing of policies and schemas. The gateway does not authorize: the server
-// does, when the write gets there. What the gateway itself refuses does not get there, so that the
-// server is asked before the refusal is sent.
+// may not write must not see the verdicts of policies and schemas. The server authorizes a write when
+// it gets there. A write that the gateway refuses does not get there, so the gateway asks the server
+// before it sends the refusal.
 
-// permission finds out whether the client may do what it asks for.
+// permission finds out whether the client is authorized to make the request.
 type permission struct {
 	scope   *scope
 	request *storage.Request
@@ -40,8 +40,8 @@ type permission struct {
 	upgrade *upgrade
 	trail   *trail
 	reviews *access.Reviews
-	// refusal is the answer to a client that may not, or whose permission must be known and is not;
-	// nil if it is not known.
+	// refusal is the answer if the client is not authorized, or if that must be known and is not.
+	// It is nil before that.
 	refusal error
 	// isGiven is set once it is known that the client may.
 	isGiven bool
@@ -52,9 +52,9 @@ func (p *permission) begin(h *handler) {
 	*p = permission{scope: h.scope, request: h.request, write: h.write, who: &h.who, upgrade: &h.upgrade, trail: h.trail, reviews: h.gateway.states.Reviews()}
 }
 
-// orForbidden returns the refusal of a request, or, if the client may not do what it asks for
-// anyway, the one that the API server would give it. A client whose permission cannot be determined
-// gets the refusal, unless it depends on what the gateway's own account has read.
+// orForbidden returns the refusal of a request or, if the client is not authorized anyway, the
+// refusal of the API server. If that cannot be determined the client gets the first, unless it
+// depends on what the gateway's own account has read.
 func (p *permission) orForbidden(refusal error) error {
 	var told *status.Error
 	isTold := errors.As(refusal, &told)
@@ -89,8 +89,8 @@ func (p *permission) orForbidden(refusal error) error {
 	return refusal
 }
 
-// withhold returns the answer to a client whose permission is unknown, in place of an answer that
-// would reveal something of the stored object.
+// withhold returns the answer if the permission is unknown, in place of one that would reveal
+// something of the stored object.
 func (p *permission) withhold(why error) *status.Error {
 	var refused *access.Refusal
 	switch i := &p.request.Info; {
@@ -119,8 +119,8 @@ func (p *permission) forbid(refusal error) error {
 
 // orAsked returns the refusal that a client gets in the place of the API server's own, if the
 // gateway's own account has read the stored object for its request: otherwise the source of the
-// refusal would reveal what policies decided by that object. It returns nil if the client may do
-// what it asks for, so that the server's own admission has refused it.
+// refusal would reveal what policies decided by that object. It returns nil if the client is
+// authorized, so that the server's own admission has refused the request.
 func (p *permission) orAsked() error {
 	if !p.request.KnowsStored() || p.isGiven || storage.IsDone(p.request.PreviewStatus()) || !p.scope.backend.kind.authorizes() {
 		return nil
@@ -135,22 +135,21 @@ func (p *permission) orAsked() error {
 	return nil
 }
 
-// isHeard reports whether an answer of the API server means that the client may do what it asks for. A server that has too much to
-// do says so before it authorizes, and what fails may not have got that far.
+// isHeard reports whether an answer of the API server means that the client is authorized. An overloaded server
+// answers 429 before it authorizes, and a request that fails may not have got that far.
 func (p *permission) isHeard(code int) bool {
 	return p.isGiven || storage.IsDone(p.request.PreviewStatus()) || code != http.StatusTooManyRequests && code < http.StatusInternalServerError
 }
 
-// withholdWarnings forgets what policies warn of: the API server has answered that the client may not do what it asks for.
-// It says so by the same code when its own admission refuses the write; then the client learns of the warnings another time.
+// withholdWarnings drops the warnings of policies after a 403 of the API server, because the client is not authorized.
+// The server's admission may have refused the write with the same code; the warnings are lost then.
 func (p *permission) withholdWarnings() {
 	if p.scope.backend.kind.authorizes() {
 		p.request.Warnings = p.request.Warnings[:0]
 	}
 }
 
-// MayRead implements state.Gate: for a client that may not do what it asks for, as far as the API server's answer is
-// remembered, nothing is read.
+// MayRead implements state.Gate: nothing is read for a request that the API server is remembered to refuse.
 func (p *permission) MayRead() error {
 	if p.refusal == nil {
 		if !p.scope.backend.kind.authorizes() || !p.reviews.Refuses() {
@@ -171,8 +170,8 @@ func (p *permission) MayRead() error {
 
 var errNotRemembered = errors.New("the answer is not remembered")
 
-// review finds out by questions whether the client may do what it asks for. It returns the refusal of a client that may not, or
-// an error if the answer is not known; nil and nil if the client may.
+// review asks whether the client is authorized. It returns the refusal if it is not, an error if that is not known, and
+// nil and nil if it is.
 func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
 	ctx := p.trail.spans.Context()
 	if by := p.request.Deadline(); !by.IsZero() {

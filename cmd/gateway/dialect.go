@@ -26,9 +26,9 @@ const (
 	statedPause  = 30 * time.Second
 )
 
-// dialects asks backends that are named by a URL whether they are Kubernetes API servers. An API
-// server whose dialect is not configured would be served as a plain API, whose `/api` and `/apis`
-// mean nothing.
+// dialects asks backends that are named by a URL whether they are Kubernetes API servers. Without a
+// configured dialect an API server would be served as a plain API, for which `/api` and `/apis` have
+// no meaning.
 type dialects struct {
 	backends state.Backends
 	log      *slog.Logger
@@ -48,7 +48,7 @@ func newDialects(c *config.Configuration, backends state.Backends, log *slog.Log
 	return d
 }
 
-// forget leaves out the backends about which is says true.
+// forget drops the backends for which is returns true.
 func (d *dialects) forget(is func(u *config.UpstreamSpec) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *dialects) isOpen(name string) bool {
 	return slices.ContainsFunc(d.open, func(u config.UpstreamSpec) bool { return u.Name == name })
 }
 
-// assumed returns the backends that have not answered yet, and whose dialect is not configured.
+// assumed returns the backends without a configured dialect that have not answered yet.
 func (d *dialects) assumed() []config.UpstreamSpec {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func (d *dialects) all() []config.UpstreamSpec {
 	return slices.Clone(d.open)
 }
 
-// ask asks backends. The error names each that contradicts what is assumed of it.
+// ask asks backends. The error names each that contradicts the assumption.
 func (d *dialects) ask(ctx context.Context, asked []config.UpstreamSpec) error {
 	answers, wait := make([]dialectAnswer, len(asked)), sync.WaitGroup{}
 	for i := range asked {
@@ -107,7 +107,7 @@ func (d *dialects) answered(name string) {
 	d.open = slices.DeleteFunc(d.open, func(u config.UpstreamSpec) bool { return u.Name == name })
 }
 
-// mistaken is the error about an API server whose dialect is not configured.
+// mistaken returns the error for an API server without a configured dialect.
 func mistaken(u *config.UpstreamSpec) error {
 	where, line := "", "dialect: Kubernetes"
 	if u.Name == config.DefaultUpstream {
@@ -143,7 +143,7 @@ func (d *dialects) askOne(ctx context.Context, name string) dialectAnswer {
 	return ordinaryAnswer
 }
 
-// decided returns why the gateway is not ready: a backend whose dialect is not configured has not
+// decided returns why the gateway is not ready: a backend without a configured dialect has not
 // answered yet.
 func (d *dialects) decided() error {
 	if open := d.assumed(); len(open) > 0 {

@@ -90,14 +90,14 @@ func (p *Program) evalBool(f *Frame, v *Vars) (result bool, err error) {
 	}
 }
 
-// EvalString evaluates an expression whose value is a string. The string may
+// EvalString evaluates an expression of the type string. The string may
 // share memory with the variables' documents. The error is an [*Error].
 func (p *Program) EvalString(f *Frame, v *Vars) (result string, err error) {
 	result, _, err = p.EvalOptionalString(f, v)
 	return result, err
 }
 
-// EvalOptionalString evaluates an expression whose value is a string or null;
+// EvalOptionalString evaluates an expression that is a string or null;
 // ok is false for null. The error is an [*Error].
 func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool, err error) {
 	if f.own.tracer != nil {
@@ -125,7 +125,7 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 	}
 }
 
-// EvalInt evaluates an expression whose value is an integer. The error is an
+// EvalInt evaluates an expression of an integer type. The error is an
 // [*Error]; with one the result means nothing.
 func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
 	if f.own.tracer != nil {
@@ -148,7 +148,7 @@ func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
 	}
 }
 
-// evalKept evaluates an expression whose value is kept beyond the evaluation.
+// evalKept evaluates an expression and keeps its value beyond the evaluation.
 func (p *Program) evalKept(f *Frame, v *Vars) (result plan.Val, err error) {
 	f.enter(p, v)
 	defer f.finish(p, &err)
@@ -191,7 +191,7 @@ func (f *Frame) finish(p *Program, err *error) {
 	f.leave()
 }
 
-// EvalValue evaluates a part of an expression whose value is looked into before the
+// EvalValue evaluates a part of an expression. The value may be read until the
 // evaluation around it ends; see [Program.Around]. The error is an [*Error].
 func (p *Program) EvalValue(f *Frame, v *Vars) (ref.Val, error) {
 	result, err := p.evalKept(f, v)

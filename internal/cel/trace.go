@@ -32,7 +32,7 @@ type Trace struct {
 	Expression string
 	// Variable is the name of the variable that the expression computes; empty if it computes none.
 	Variable string
-	// Value is the value as JSON, cut at [MaxTracedBytes]; empty if there is none.
+	// Value is the value as JSON, cut at [MaxTracedBytes], or empty.
 	Value string
 	// IsCondition says that the value is a condition's, and shows in the result of the policy.
 	IsCondition bool
@@ -83,11 +83,11 @@ const (
 // of each expression, in a frame and with a budget of its own.
 func (f *Frame) Trace(t Tracer) { f.own.tracer = t }
 
-// Tracer returns the tracer of evaluations; nil if there is none.
+// Tracer returns the tracer of evaluations, or nil.
 func (f *Frame) Tracer() Tracer { return f.own.tracer }
 
-// tracing is the environment of second evaluations. Nothing is checked in it: that was done when the
-// expression was compiled, so that no program has to keep what it takes.
+// tracing is the environment of second evaluations. It checks nothing, because compilation did, so
+// that programs need not keep what checks need.
 var tracing = sync.OnceValues(func() (*env, error) {
 	e, err := newEnv(nil)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *Frame) traced(p *Program, v *Vars, variable string, failure error) {
 	f.own.tracer.Traced(t)
 }
 
-// tracedBool is traced for conditions, whose value is known.
+// tracedBool is traced for conditions: their value is known.
 func (f *Frame) tracedBool(p *Program, v *Vars, result bool, failure error) {
 	if p.source == "" {
 		return
@@ -187,7 +187,7 @@ func planWatched(e *env, ast *celast.AST, w *watch) (p *Program, err error) {
 	return &Program{plan: planned, size: plan.FrameSize{Sizes: m.Sizes}}, nil
 }
 
-// lend lets another frame read the variables. What it computes of them is forgotten by giveBack.
+// lend lets another frame read the variables. giveBack drops the values that it computed.
 func (n *named) lend(to *Frame) (giveBack func()) {
 	if n.list == nil {
 		return func() {}

@@ -100,9 +100,9 @@ type Finding struct {
 	At document.Node
 	// Message is a sentence without a final full stop.
 	Message string
-	// Error says that the schema leaves open what its author meant to forbid.
+	// Error reports that the schema lets pass what its author meant to forbid.
 	Error bool
-	// Gap says that the schema is right, and that this part of it is not enforced.
+	// Gap reports that the schema is valid, but this part is not enforced.
 	Gap bool
 }
 
@@ -113,7 +113,7 @@ type Schema struct {
 	files  *document.Names // see WithFiles
 }
 
-// Except is the schema without what it says of the values of some members of the whole.
+// Except returns the schema without its rules for the values of the named members of the root.
 func (s *Schema) Except(names ...string) *Schema {
 	if len(names) == 0 {
 		return s
@@ -122,8 +122,8 @@ func (s *Schema) Except(names ...string) *Schema {
 	return &Schema{root: s.root, except: &except, files: s.files}
 }
 
-// WithFiles is the schema without what it says of the texts of some members of the whole, or of the items of such a
-// member: they are names of files, and the schema describes the contents of the files.
+// WithFiles returns the schema without its rules for the strings in the named members of the root, and in their items:
+// they are file names, and the schema describes the contents of the files.
 func (s *Schema) WithFiles(names ...string) *Schema {
 	if len(names) == 0 {
 		return s
@@ -180,7 +180,7 @@ func (o *objectRules) link() {
 // Failure is something that is wrong with a value.
 type Failure struct {
 	Err *field.Error
-	// At is the value. What it has to do with a failure of a missing member is that it lacks it.
+	// At is the value; if a member is missing, the object that lacks it.
 	At document.Node
 }
 
@@ -215,7 +215,7 @@ type schema struct {
 	isNullable bool
 	// isLoop is set if the schema may lead to itself for the same value.
 	isLoop bool
-	// isFramed is set if something in the value, or another schema of it, may ask for this schema.
+	// isFramed is set if a schema for this value, or for a value inside, may refer to this schema.
 	isFramed bool
 	// isDirect is set if fits can say of values that they are right.
 	isDirect bool
@@ -264,7 +264,7 @@ type objectRules struct {
 	patterns    []patternRule
 	additional  *schema // nil if nothing is said
 	propertyIs  *schema // propertyNames
-	least, most int     // -1 if there is none
+	least, most int     // -1 for none
 	dependents  []dependent
 	unevaluated *schema
 	walks       bool // members have to be looked at
@@ -286,7 +286,7 @@ type patternRule struct {
 type dependent struct {
 	name     document.Name
 	required []document.Name
-	schema   *schema // nil if there is none
+	schema   *schema // nil for none
 }
 
 // listRules are the keywords of lists.
@@ -295,7 +295,7 @@ type listRules struct {
 	items            *schema // of the other items; nil if nothing is said
 	contains         *schema
 	minimum, maximum int // how many items `contains` is true of; -1 if there is no maximum
-	least, most      int // -1 if there is none
+	least, most      int // -1 for none
 	isUnique         bool
 	unevaluated      *schema
 }
@@ -345,7 +345,7 @@ func (r *resource) dynamicSchema(name string) *schema {
 
 // textRules are the keywords of strings.
 type textRules struct {
-	least, most int // characters; -1 if there is none
+	least, most int // characters; -1 for none
 	patterns    []*pattern.Pattern
 	shown       []string // as the patterns are spelled
 	format      *format.Format
@@ -355,7 +355,7 @@ type textRules struct {
 type numberRules struct {
 	least, most *bound
 	divisors    []divisor
-	low, high   int64 // of formats; the same if there is none
+	low, high   int64 // of formats; equal for none
 	isSingle    bool  // format float: must fit a float32
 }
 

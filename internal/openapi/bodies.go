@@ -86,14 +86,14 @@ func deletionOf(d *Document, m document.Node, as translation) []Body {
 	return all
 }
 
-// undeclaredBodies are for operations of whose bodies the document says nothing: JSON is read, all else passes.
+// undeclaredBodies are for operations without a declared body: JSON is read, all else passes.
 var undeclaredBodies = []Body{
 	{Media: "application/json", As: contract.AsJSON}, {Media: "application/*+json", As: contract.AsJSON}, {Media: "*/*", As: contract.AsBytes},
 }
 
 // patchOf returns what a member of `content` lets clients send with a PATCH, and names the media types that the gateway
-// refuses. A patch has what it changes, and gets no defaults. A form has the fields that it changes, so that none has to be
-// there.
+// refuses. A patch has the members that it changes, and gets no defaults. In a form no field is required, because it has
+// only those that it changes.
 func patchOf(d *Document, m document.Node) (all []Body) {
 	name := mediaName(m)
 	_, hasSchema := d.follow(m).Get("schema")
@@ -127,7 +127,7 @@ func makePartial(props *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// mediaName is the media type that a member of `content` is about.
+// mediaName returns the media type of a member of `content`.
 func mediaName(m document.Node) string {
 	name, _, _ := strings.Cut(strings.ToLower(m.Key()), ";")
 	return strings.Clone(strings.TrimSpace(name))

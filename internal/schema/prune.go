@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
-// Unknown collects the fields that a schema does not know, and the nulls in whose place it has a default. The zero value is
-// ready for use.
+// Unknown collects fields that a schema does not have, and nulls that a default replaces. The zero value is ready for
+// use.
 type Unknown struct {
 	found []unknownField
 	more  int
@@ -65,8 +65,8 @@ func (u *Unknown) Messages() []string {
 	return messages
 }
 
-// Nulls are one sentence for each null in whose place the schema has a default, where the author lets it take that place and
-// the client be told; at most 100, and one that says how many more there are.
+// Nulls returns a sentence for each null that a default replaced and that the client is warned of: at most 100, and one
+// with the number of the others.
 func (u *Unknown) Nulls() []string {
 	var messages []string
 	for _, path := range u.nulls {
@@ -87,8 +87,8 @@ func (u *Unknown) Error() string {
 // between reading an object and admitting it: unknown fields, also in metadata, and nulls that
 // stand for nothing. Unknown fields are added to unknown, which may be nil.
 //
-// The error, a *field.Error, is the first thing that keeps the object from being read at all, and is answered with 400: a field whose
-// name differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
+// The error, a *field.Error, is the first reason why the object cannot be read at all, which is answered with 400: a field
+// name that differs from a known one in case alone, or metadata, kind or apiVersion of a wrong type. The object may have
 // been pruned in part then.
 func (s *Schema) Prune(d *document.Document, unknown *Unknown) error {
 	return s.prune(d, unknown, false)

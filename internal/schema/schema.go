@@ -27,13 +27,13 @@
 //     the field's type cannot hold refuses every value; and 1.5 equals 1, and 97
 //     equals 'a', in enumerations, because Go can convert one to the other.
 //   - CEL rules read 1.0 and 1e1 in a field of type integer as integers.
-//   - A failure names its field, where there it names none:
+//   - A failure names its field; there it names none:
 //     formats of numbers, anyOf, oneOf, not, and rules about the whole object.
 //     The summary that a failed allOf adds to the failures of its branches is
 //     left out, and so is the anyOf that int-or-string schemas spell out.
 //   - Keys of maps are written as labels[example.com/x], not labels.example.com/x.
 //   - A string that is too long is also checked against its pattern.
-//   - A field whose name differs from a known one in case alone is refused.
+//   - A field name that differs from a known one in case alone is refused.
 //   - The static estimate of what CEL rules cost is a warning.
 //
 // One oddity is kept: a list passes for a string that has a format.
@@ -96,7 +96,7 @@ type Shape struct {
 	list   listRules
 
 	rules    *celRules
-	def      []byte // the default of this value, complete, as JSON; nil if there is none
+	def      []byte // the default of this value, complete, as JSON, or nil
 	typeName string // what messages call its type: 'integer', 'integer or string'; "" if it may have any
 	extra    *extra // the gateway's own keywords, about it and what is in it; nil if there are none
 	merging  merging
@@ -112,7 +112,7 @@ type objectRules struct {
 	others     otherMembers
 	isClosed   bool // others are refused by [Beyond]; Kubernetes prunes what is in them all the same
 	names      document.Names
-	notes      *document.Noter // the author of the numbers of properties on members; nil if there is none
+	notes      *document.Noter // the author of the numbers of properties on members, or nil
 
 	defaults []memberDefault   // of the properties that have one, sorted by name
 	required []document.Name   // of members that must be there, in the schema's order
@@ -151,7 +151,7 @@ const (
 	nullIsMissing   nullMeaning = iota
 	nullIsValue                 // nullable
 	nullIsEmpty                 // an empty string, as in metadata
-	nullIsDefaulted             // the default takes its place, and the client learns of it
+	nullIsDefaulted             // the default takes its place, and the client gets a warning
 )
 
 // envelope says whether an object has kind, apiVersion and metadata, even if its schema does not
@@ -160,7 +160,7 @@ type envelope uint8
 
 const (
 	noEnvelope       envelope = iota
-	resourceEnvelope          // the root of a resource, whose envelope is checked elsewhere
+	resourceEnvelope          // the root of a resource; its envelope is checked elsewhere
 	embeddedEnvelope          // x-kubernetes-embedded-resource: it is checked with the object
 )
 

@@ -42,23 +42,22 @@ type Storage interface {
 	Deleter
 	// Pass sends a body on unchanged.
 	Pass(w *Write) error
-	// Scaler returns the Scaler for a Scale that the gateway itself derives from the object; nil if
-	// it derives none.
+	// Scaler returns the Scaler for a Scale that the gateway derives from the object, or nil.
 	Scaler() Scaler
-	// Shower returns how the backend shows what it would store; nil if it cannot.
+	// Shower returns how the backend shows what it would store, or nil if it cannot.
 	Shower() Shower
 }
 
 // A Reader answers reads.
 type Reader interface {
-	// Read sends a GET, LIST or WATCH to the backend. The answer is in Request.Response; an answer
-	// whose objects have to be completed while it streams has an Editor.
+	// Read sends a GET, LIST or WATCH to the backend. The answer is in Request.Response. It has an
+	// Editor if its objects have to be completed while it streams.
 	Read(r *Request) error
 }
 
 // A Strategy is how objects are prepared and validated.
 type Strategy interface {
-	// Schema returns the schema of the object of a write; nil if there is none.
+	// Schema returns the schema of the object of a write, or nil.
 	Schema(w *Write) *schema.Schema
 	// MediaTypes returns the media types of bodies and answers.
 	MediaTypes() *MediaTypes
@@ -84,7 +83,7 @@ type Strategy interface {
 	// PrepareForUpdate checks the version that an update names, and carries over what it may not
 	// change.
 	PrepareForUpdate(w *Write) error
-	// KeepStatus undoes what policies did to a part of the object that the request is not about.
+	// KeepStatus undoes the changes of policies to a part that the request may not write.
 	KeepStatus(w *Write) error
 	// SetMetadata sets what the system owns of the metadata, after the last mutation.
 	SetMetadata(w *Write)
@@ -136,12 +135,11 @@ type Deleter interface {
 	DeleteCollection(w *Write, h Handler) error
 }
 
-// A Handler has the steps of a write for a storage that leads it itself, for it alone knows their order.
+// A Handler has the steps of a write, for a storage that calls them in an order of its own.
 type Handler interface {
-	// Complete checks the object against the URL, and takes out of it what its schema does not
-	// know.
+	// Complete checks the object against the URL, and drops fields that its schema does not have.
 	Complete(w *Write) error
-	// Validate runs the policies about the write and returns the refusal.
+	// Validate runs the policies that match the write, and returns the refusal.
 	Validate(w *Write) error
 	// Collect runs the policies about one write of several, and Decide returns the refusal of all of them.
 	Collect(w *Write)
@@ -160,7 +158,7 @@ type Shower interface {
 
 // A Scaler writes the Scale that the gateway derives from an object.
 type Scaler interface {
-	// Object returns the storage of the objects behind, whose writes are answered with a Scale.
+	// Object returns the storage of the scaled objects. Their writes are answered with a Scale.
 	Object() Storage
 	// ReadScale turns the Scale in the body, or the result of a patch, into the write of a Scale
 	// that policies for the subresource admit: before and after.

@@ -23,8 +23,8 @@ const (
 	FormPatch  // a form, whose fields make a merge patch
 )
 
-// A Write is one attempt at a write. What an attempt learns is in it and nowhere else, so that the next one
-// inherits nothing.
+// A Write is one attempt at a write. It holds all that the attempt finds out, so that the next attempt starts
+// afresh.
 type Write struct {
 	// Subject is what the write changes. It differs from the request's if the name is only known from the
 	// object, and if a write of a subresource becomes one of its object.
@@ -42,10 +42,10 @@ type Write struct {
 	ContentType []byte
 	// EditedType is the type of what is sent in place of Source, if it differs from Source's.
 	EditedType []byte
-	// Declared is what the API's document says of the media type in which the object came; nil if it says nothing, and for
-	// patches, whose result is no body.
+	// Declared is what the API's document declares for the media type of the object. It is nil without a declaration and for
+	// patches, because the result of a patch is not a body.
 	Declared *contract.Body
-	// DeclaredPatch is what the document declares of the client's patch; nil if it declares none.
+	// DeclaredPatch is what the document declares for the client's patch, or nil.
 	DeclaredPatch *contract.Body
 	// Patch is the client's patch, if the write is one, and PatchType its language.
 	Patch     *document.Document
@@ -63,7 +63,7 @@ type Write struct {
 	Failed error
 	// Misplaced names values that take the place of fields that have to be kept.
 	Misplaced field.ErrorList
-	// Underived are the fields of the object whose default cannot be computed.
+	// Underived are the fields for which no default can be computed.
 	Underived field.ErrorList
 	// IsPinned is set if the client named the version that it means to change: its write is never tried again.
 	IsPinned bool
@@ -74,7 +74,7 @@ type Write struct {
 		of       admission.Operation
 		document *document.Document
 	}
-	// Reveals is set while the object has what policies alone see of it.
+	// Reveals is set while the object has members that only policies may see.
 	Reveals  bool
 	revealed revealed
 	pristine struct { // set if the object is as it was read, in this revision
@@ -120,7 +120,7 @@ const (
 // IsPinnedByHeader reports whether the write depends on what is stored by a header.
 func (e *Existing) IsPinnedByHeader() bool { return e.Pin == PinnedByETag || e.Pin == PinnedToNothing }
 
-// Root returns the root of the stored object; invalid if there is none.
+// Root returns the root of the stored object, or an invalid node.
 func (e *Existing) Root() document.Node {
 	if e.Object == nil {
 		return document.Node{}
@@ -191,7 +191,7 @@ func (w *Write) Content() []byte {
 	return b.edited
 }
 
-// isPristine reports whether the object is as it was read, whatever was revealed of it in between.
+// isPristine reports whether the object is as it was read. What was revealed and hidden again does not count.
 func (w *Write) isPristine() bool {
 	return !w.Object.Edited() || w.pristine.is && w.pristine.revision == w.Object.Revision()
 }

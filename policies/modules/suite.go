@@ -13,14 +13,13 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// A Suite is modules with the tests of them, whose files end in '_test.rego'.
 // A Suite is modules that are compiled together, and the tests among them.
 type Suite struct {
 	Options rego.Options
 	Modules []rego.Module
 	// Errors concern the data beside the modules. The tests must not be run then.
 	Errors rego.Errors
-	// Tests are the files whose tests are run in this suite.
+	// Tests are the files with the tests that this suite runs.
 	Tests []string
 }
 
@@ -32,7 +31,7 @@ func (s *Suite) Has(file string) bool {
 // IsInBundle reports whether the file of a module is one in a bundle.
 func IsInBundle(file string) bool { return strings.HasPrefix(file, bundle.FilePrefix) }
 
-// folder is the folder of a policy whose modules are files.
+// folder is the folder of a policy that has its modules in files.
 type folder struct {
 	name string
 	Suite
@@ -126,7 +125,7 @@ func (f *Files) together(others []source.File) Suite {
 }
 
 // loose are the files of data that have other names than those of bundles: in a folder with modules and below, or below a
-// path that leads to no module. A file of an object, or of a document that describes an API, is none.
+// path without a module. Objects and documents that describe an API are not among them.
 func (f *Files) loose(others []source.File) (all []source.File) {
 	var roots, folders []string
 	for _, file := range f.files {
@@ -149,7 +148,7 @@ func (f *Files) loose(others []source.File) (all []source.File) {
 	return all
 }
 
-// isLoose reports whether a file holds one JSON object that is none of an API.
+// isLoose reports whether a file holds one JSON object that is not an object of an API.
 func isLoose(file source.File) bool {
 	text := file.Data
 	if !json.Valid(text) {
@@ -170,8 +169,8 @@ func isLoose(file source.File) bool {
 	return true
 }
 
-// around is the suite of the tests in a folder that are of no policy whose modules are files, with the modules in the
-// folder and below.
+// around returns the suite of the tests in a folder that belong to no policy with modules in files. It has the modules in
+// the folder and below.
 func (f *Files) around(name string) Suite {
 	s := Suite{Options: rego.Options{Foreign: true}}
 	texts := f.texts[name]
