@@ -37,7 +37,9 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	if c := o.Config; c.TLS != nil {
-		if g.served.TLS, err = credentials.WatchServer(s.files, "the public listener", TLSFiles(c.TLS)); err != nil {
+		files := TLSFiles(c.TLS)
+		files.HasHTTP2 = c.HTTP2.Enabled
+		if g.served.TLS, err = credentials.WatchServer(s.files, "the public listener", files); err != nil {
 			g.Discard()
 			return nil, fmt.Errorf("tls: %w", err)
 		}
@@ -86,6 +88,7 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 		HeadTimeout:     c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
+		HTTP2:              server.HTTP2{IsOff: !c.HTTP2.Enabled, MaxConcurrentStreams: int(c.HTTP2.MaxConcurrentStreams), Flooded: s.metrics.Flooded},
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: int(c.Limits.Connections),
 		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: s.metrics.SlowReaderCut,

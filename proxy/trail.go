@@ -133,7 +133,7 @@ func recorded(h *handler) *telemetry.Record {
 		head := &h.incoming.Head
 		r.Asked = telemetry.Asked{
 			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(h.trail.target)),
-			UserAgent: str(head.Value(message.FieldUserAgent)), Minor: head.Minor,
+			UserAgent: str(head.Value(message.FieldUserAgent)), Version: versionOf(head),
 		}
 	}
 	r.Asked.Scheme = h.incoming.Peer().Proto
@@ -175,4 +175,12 @@ func (g *Gateway) observe(r *telemetry.Record, in *scope, spans *spans.Spans) {
 	if spans != nil {
 		spans.Finish(r)
 	}
+}
+
+// versionOf returns the version of HTTP of a request as OpenTelemetry writes it.
+func versionOf(head *message.Head) string {
+	if head.IsHTTP2 {
+		return "2"
+	}
+	return head.Version()
 }

@@ -52,6 +52,8 @@ type Configuration struct {
 	Listen string `json:"listen"`
 	// TLS is how clients are served by TLS; nil is plain HTTP.
 	TLS *ListenerTLS `json:"tls"`
+	// HTTP2 is how clients are served by HTTP/2.
+	HTTP2 HTTP2 `json:"http2"`
 	// Admin is the listener for health and metrics.
 	Admin Admin `json:"admin"`
 	// Upstreams are the backends, at least one.
@@ -279,10 +281,19 @@ func (p *Prefix) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// HTTP2 is how clients are served by HTTP/2, beside HTTP/1.1.
+type HTTP2 struct {
+	// Enabled offers HTTP/2: to a client that asks for it by TLS (ALPN), and without TLS to one that begins with it.
+	Enabled bool `json:"enabled"`
+	// MaxConcurrentStreams is how many requests a client may have on a connection at a time.
+	MaxConcurrentStreams int32 `json:"maxConcurrentStreams"`
+}
+
 // Default is the configuration of an empty file. It lacks upstreams and routes.
 func Default() *Configuration {
 	return &Configuration{
 		Listen: "127.0.0.1:8080",
+		HTTP2:  HTTP2{Enabled: true, MaxConcurrentStreams: 128},
 		Admin:  Admin{Listen: "127.0.0.1:8081"},
 		Limits: Limits{
 			BodyBytes:   3 << 20,

@@ -20,6 +20,8 @@ type Setting struct {
 var Settings = []Setting{
 	{"listen", "the socket is open"},
 	{"tls", "the listener is open; the files that it names are read again when they change"},
+	{"http2.enabled", "clients have learned from TLS what is served"},
+	{"http2.maxConcurrentStreams", ""},
 	{"admin", "the listener is open; the files that it names are read again when they change"},
 	{"upstreams", ""},
 	{"routes", ""},

@@ -28,6 +28,8 @@ type ServerFiles struct {
 	ClientAuth tls.ClientAuthType
 	// MinVersion is the least version of TLS.
 	MinVersion uint16
+	// HasHTTP2 offers HTTP/2 beside HTTP/1.1.
+	HasHTTP2 bool
 }
 
 // WatchServer reads the files of a listener and keeps what they make up to date.
@@ -46,6 +48,9 @@ func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error
 			// whole, and each is a system call.
 			DynamicRecordSizingDisabled: true,
 		}}
+		if f.HasHTTP2 {
+			s.Config.NextProtos = []string{"h2", "http/1.1"}
+		}
 		if f.ClientCA != "" {
 			if s.ClientCAs, err = ParsePool(contents[2]); err != nil {
 				return nil, fmt.Errorf("the authorities in '%s' cannot be used: %w", f.ClientCA, err)

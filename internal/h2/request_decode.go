@@ -56,9 +56,9 @@ func (r *RequestReader) Write(fragment []byte) error {
 }
 
 // End returns the text, the empty line included, when the block is over: a head for [message.Head.Parse],
-// or trailers for [message.ParseTrailers]. A request that is malformed has bad; what there is of its text may be
+// or trailers for [message.ParseTrailers]. A request that is malformed has bad, a [*message.Error]; what there is of its text may be
 // salvaged.
-func (r *RequestReader) End() (text []byte, bad *message.Error, err error) {
+func (r *RequestReader) End() (text []byte, bad, err error) {
 	if err := r.decoder.Close(); err != nil {
 		return nil, nil, err
 	}
@@ -70,7 +70,10 @@ func (r *RequestReader) End() (text []byte, bad *message.Error, err error) {
 	if r.bad == nil && len(r.text) > r.most {
 		r.tooLarge()
 	}
-	return r.text, r.bad, nil
+	if r.bad != nil {
+		bad = r.bad
+	}
+	return r.text, bad, nil
 }
 
 // Protocol returns the protocol that a request by extended CONNECT asks to go on in; else "".

@@ -85,7 +85,7 @@ func TestRequests(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
 		case bad != nil || test.bad != "":
-			if bad == nil || bad.Message != test.bad {
+			if bad == nil || bad.Error() != test.bad {
 				t.Errorf("%s: refused for %v, want %q", name, bad, test.bad)
 			}
 		case string(text) != test.text+"\r\n":
@@ -167,7 +167,7 @@ func FuzzRequest(f *testing.F) {
 		r.Begin(nil, message.DefaultHeadBytes, false, hasBody)
 		err := r.Write(b)
 		var text []byte
-		var bad *message.Error
+		var bad error
 		if err == nil {
 			text, bad, err = r.End()
 		}

@@ -68,6 +68,12 @@ func (b *Budget) reserve(n, limit int64) bool {
 	}
 }
 
+// Take asks for n bytes for what is not yet a request's. It reports whether they may be taken.
+func (b *Budget) Take(n int) bool { return b.reserve(int64(n), LargeShare(b.limit)) }
+
+// Give gives back what Take granted.
+func (b *Budget) Give(n int) { b.used.Add(-int64(n)) }
+
 func (b *Budget) noteUse(used int64) {
 	for peak := b.peak.Load(); used > peak && !b.peak.CompareAndSwap(peak, used); peak = b.peak.Load() {
 	}

@@ -105,8 +105,7 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 		dst = append(append(append(dst, "X-Forwarded-Host: "...), h.Host...), "\r\n"...)
 	}
 	if f.Via != "" {
-		dst = append(dst, "Via: 1."...)
-		dst = append(dst, byte('0'+h.Minor), ' ')
+		dst = append(append(append(dst, "Via: "...), h.Version()...), ' ')
 		dst = append(append(dst, f.Via...), "\r\n"...)
 	}
 	if f.IsChunked {

@@ -45,6 +45,8 @@ type Head struct {
 	Host []byte
 	// Minor is the minor version of HTTP/1.
 	Minor int
+	// IsHTTP2 is set if the head came by HTTP/2. Minor is 1 then.
+	IsHTTP2 bool
 	// Unserved is the version of HTTP by which the request was refused, such as '2.0'.
 	Unserved []byte
 	// ContentLength is the length of the body: 0 if there is none, -1 if the length is not known before
@@ -79,6 +81,20 @@ func (h *Head) Copy() Head {
 
 // HasBody reports whether a body follows the head.
 func (h *Head) HasBody() bool { return h.ContentLength != 0 }
+
+// Version is the version of HTTP by which the request came: 1.0, 1.1 or 2.0.
+func (h *Head) Version() string {
+	switch {
+	case h.IsHTTP2:
+		return "2.0"
+	case h.Minor == 0:
+		return "1.0"
+	}
+	return "1.1"
+}
+
+// NoBody notes that no body follows after all.
+func (h *Head) NoBody() { h.ContentLength, h.Expect = 0, false }
 
 // HasLength reports whether the head says how long the body is, if only that it is empty.
 func (h *Head) HasLength() bool {

@@ -12,7 +12,8 @@ import (
 // What waits is held in buffers of the client's share of the memory. Without a further one it is read at the pace of the
 // client, as it would be without read-ahead.
 type ahead struct {
-	conn      *conn
+	out       sender
+	pool      *buffers
 	share     memory.Share
 	interrupt func() // ends the reading of a body that has no reader
 	done      chan struct{}
@@ -22,6 +23,7 @@ type ahead struct {
 	waiting []waitingPart
 	buffers int   // that are held, the one that is being sent included
 	ended   bool  // no part follows
+	isWhole bool  // the last part was given, and its end was not sent yet
 	err     error // of sending
 	lost    int64 // bytes that were not sent
 }
@@ -34,15 +36,15 @@ type waitingPart struct {
 	isTaken bool
 }
 
-func newAhead(c *conn, share memory.Share, interrupt func()) *ahead {
-	a := &ahead{conn: c, share: share, interrupt: interrupt, done: make(chan struct{})}
+func newAhead(out sender, pool *buffers, share memory.Share, interrupt func()) *ahead {
+	a := &ahead{out: out, pool: pool, share: share, interrupt: interrupt, done: make(chan struct{})}
 	a.changed.L = &a.mu
 	go a.run()
 	return a
 }
 
 // send takes a part. It waits only if there is no memory for it.
-func (a *ahead) send(p []byte) error {
+func (a *ahead) send(p []byte, isLast bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(p) > 0 {
@@ -58,6 +60,7 @@ func (a *ahead) send(p []byte) error {
 		last.n, p = last.n+n, p[n:]
 		a.changed.Broadcast()
 	}
+	a.isWhole = isLast
 	return nil
 }
 
@@ -74,7 +77,7 @@ func (a *ahead) add() bool {
 		return false
 	}
 	a.buffers++
-	a.waiting = append(a.waiting, waitingPart{memory: a.conn.server.buffers.copy(), isTaken: isTaken})
+	a.waiting = append(a.waiting, waitingPart{memory: a.pool.copy(), isTaken: isTaken})
 	return true
 }
 
@@ -97,13 +100,16 @@ func (a *ahead) run() {
 		for len(a.waiting) == 0 && !a.ended {
 			a.changed.Wait()
 		}
-		if len(a.waiting) == 0 {
+		var one waitingPart // none: what is left to send is the end
+		if len(a.waiting) > 0 {
+			one, a.waiting = a.waiting[0], a.waiting[1:]
+		} else if !a.isWhole {
 			return
 		}
-		one := a.waiting[0]
-		if a.waiting = a.waiting[1:]; a.err != nil {
+		if a.err != nil {
 			a.lost += int64(one.n)
-		} else if err := a.sendOut(&one); err != nil {
+			a.isWhole = false
+		} else if err := a.sendOut(&one, a.isWhole && len(a.waiting) == 0); err != nil {
 			a.lost += int64(one.n)
 			a.err = err
 			a.interrupt()
@@ -113,14 +119,23 @@ func (a *ahead) run() {
 }
 
 // sendOut sends a part, while others come.
-func (a *ahead) sendOut(p *waitingPart) error {
+func (a *ahead) sendOut(p *waitingPart, isLast bool) error {
+	if isLast {
+		a.isWhole = false
+	}
 	a.mu.Unlock()
 	defer a.mu.Lock()
-	return a.conn.sendPart(p.memory[:p.n])
+	if p.memory == nil {
+		return a.out.sendPart(nil, isLast)
+	}
+	return a.out.sendPart(p.memory[:p.n], isLast)
 }
 
 func (a *ahead) giveBack(p *waitingPart) {
-	a.conn.server.buffers.putCopy(p.memory)
+	if p.memory == nil {
+		return
+	}
+	a.pool.putCopy(p.memory)
 	if a.buffers--; p.isTaken {
 		a.share.Give(copyBuffer)
 	}

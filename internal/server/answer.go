@@ -36,7 +36,7 @@ func (x *exchange) Send(m *message.Response) {
 	}
 	err := x.conn.sendAnswer(first)
 	if err == nil && len(rest) > 0 {
-		err = x.conn.sendPart(rest)
+		err = x.conn.sendPart(rest, true)
 	}
 	if err != nil {
 		x.endAfter(end)

@@ -12,16 +12,17 @@ import (
 // uses life and sending alone, and closes the socket. It represents the exchange on it too, for it
 // carries one at a time: it is both a connection and an ongoing exchange.
 type conn struct {
-	server   *Server
-	adopted  *settings        // by which its heads are read
-	options  *message.Options // for the heads of this peer
-	socket   socket
-	in       input
-	peer     Peer
-	life     life
-	sending  sending
-	pace     pace
-	exchange exchange // the request that is being served, and its answer
+	server    *Server
+	adopted   *settings        // by which its heads are read
+	options   *message.Options // for the heads of this peer
+	socket    socket
+	in        input
+	peer      Peer
+	life      life
+	sending   sending
+	pace      pace
+	exchange  exchange // the request that is being served, and its answer
+	hasServed bool     // a request of HTTP/1.1
 }
 
 func (s *Server) newConn(nc net.Conn) *conn {
@@ -104,8 +105,11 @@ func (c *conn) sendAnswer(p []byte) error {
 	return c.leftBy(err)
 }
 
-// sendPart sends a part of an answer that may be long.
-func (c *conn) sendPart(p []byte) error {
+// sendPart sends a part of an answer that may be long. It implements sender.
+func (c *conn) sendPart(p []byte, _ bool) error {
+	if len(p) == 0 {
+		return nil
+	}
 	_, err := c.socket.sendPaced(p, &c.pace, c.server.settings.Load().WriteTimeout)
 	return c.leftBy(err)
 }

@@ -11,7 +11,7 @@ import (
 // of the body, so that a Status can still say what is wrong with that.
 func (s *stream) copyEdited(e Editor) (sent int64, err error) {
 	if e.HasEvents() {
-		s.exchange.answered = true
+		*s.answered = true
 		if err := s.sendHead(); err != nil {
 			return 0, err
 		}
@@ -37,7 +37,7 @@ func (s *stream) copyEdited(e Editor) (sent int64, err error) {
 // copyEditedPart edits and sends what has arrived of the body. The error is io.EOF behind its end.
 // If the first part of an answer cannot be edited nothing is sent.
 func (s *stream) copyEditedPart(e Editor) (sent int, err error) {
-	buffers := &s.conn.server.buffers
+	buffers := &s.server.buffers
 	in, out := buffers.copy(), buffers.copy()
 	defer buffers.putCopy(in)
 	defer buffers.putCopy(out)
@@ -57,7 +57,7 @@ func (s *stream) copyEditedPart(e Editor) (sent int, err error) {
 	}
 	switch {
 	case errors.Is(err, errClientLeft):
-	case err != nil && !s.exchange.answered:
+	case err != nil && !*s.answered:
 		return 0, e.Failed(err)
 	case err != nil:
 		// What came before is good; a client that reads events has use for it.
@@ -106,9 +106,9 @@ func (p *part) send(s *stream, isLast bool) error {
 	}
 	from -= copy(p.bytes[from-len(s.head):from], s.head)
 	s.head = nil
-	s.exchange.answered = true
-	if from < len(p.bytes) {
-		if err := s.send(p.bytes[from:]); err != nil {
+	*s.answered = true
+	if from < len(p.bytes) || isLast {
+		if err := s.send(p.bytes[from:], isLast); err != nil {
 			return err
 		}
 	}

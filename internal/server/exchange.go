@@ -18,6 +18,8 @@ type exchange struct {
 	headOnly bool // the answer has no body
 	answered bool // the answer, or its first part, went out
 	isHTTP2  bool // the client began with the preface of HTTP/2, which is not served
+	// beginsHTTP2 is set if the connection goes on as one of HTTP/2.
+	beginsHTTP2 bool
 	// isDetached is set if the head is a copy, so that nothing refers to the connection's buffer.
 	isDetached bool
 }

@@ -63,6 +63,10 @@ func (c *conn) await() bool {
 // parse reads the head, which is so long.
 func (x *exchange) parse(length int) bool {
 	in := &x.conn.in
+	if string(in.buf[:length]) == prefaceLine && x.conn.mayBeginHTTP2() {
+		x.beginsHTTP2 = true
+		return true
+	}
 	if bad := x.request.Head.Parse(in.buf[:length], x.conn.options); bad != nil {
 		return x.refuse(bad)
 	}

@@ -5,22 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// http2Preface is what a client sends first that takes the server for one of HTTP/2 (RFC 9113, 3.4).
-var http2Preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-
 // beginsHTTP2 reports whether a client uses HTTP/2: settings follow the preface.
 func beginsHTTP2(received []byte) bool {
-	rest, found := bytes.CutPrefix(received, http2Preface)
+	rest, found := bytes.CutPrefix(received, []byte(preface))
 	return found && len(rest) > 3 && rest[3] == frameSettings
 }
 
-// Types of frames of HTTP/2 (RFC 9113, 6), and the error that asks for HTTP/1.1 (RFC 9113, 7).
-const (
-	frameSettings = 0x4
-	frameGoAway   = 0x7
-
-	errHTTP1Required = 0xd
-)
+// errHTTP1Required is the error that asks for HTTP/1.1 (RFC 9113, 7).
+const errHTTP1Required = 0xd
 
 // http1Required returns the answer to such a client. An answer of HTTP/1.1 would be no frame to it, and many clients report
 // that as no answer at all. So it gets empty settings, which any server of HTTP/2 sends first, and a GOAWAY that asks for

@@ -18,7 +18,7 @@ func TestHTTP2Preface(t *testing.T) {
 	const why = "HTTP/2 is not served: the HTTP version must be 'HTTP/1.1' or 'HTTP/1.0'"
 	const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x4f\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0d"
 	refused := make(chan string, 10)
-	_, addr := startServer(t, Options{}, func(r *Request) {
+	_, addr := startServer(t, Options{HTTP2: HTTP2{IsOff: true}}, func(r *Request) {
 		if r.Refusal == nil {
 			t.Error("a request was served")
 			return

@@ -13,8 +13,16 @@ func (c *conn) serve() {
 		if ok := c.handshake(); !ok {
 			return
 		}
+		if c.hasAgreedOnHTTP2() {
+			newSession(c).serve()
+			return
+		}
 	}
 	for c.exchange.request.Refusal != nil || c.next() {
+		if c.exchange.beginsHTTP2 {
+			newSession(c).serve()
+			return
+		}
 		c.serveExchange()
 		if c.exchange.fate != keep {
 			return
@@ -25,6 +33,7 @@ func (c *conn) serve() {
 // serveExchange calls the handler for the request. A handler that sends no answer ends the connection.
 func (c *conn) serveExchange() {
 	x := &c.exchange
+	c.hasServed = true
 	c.callHandler(x)
 	if !x.answered {
 		x.endAfter(end)

@@ -28,6 +28,7 @@ type Options struct {
 	TooSlow   func()
 	// UpgradeIdleTimeout is how long an upgraded connection may be silent; zero is for ever.
 	UpgradeIdleTimeout time.Duration
+	HTTP2              HTTP2
 	// HeadBytes, TargetBytes and Headers limit the heads of requests.
 	HeadBytes, TargetBytes, Headers int
 	Underscores                     message.Underscores
@@ -50,6 +51,18 @@ type Options struct {
 	Panicked func(answer *message.Response)
 }
 
+// HTTP2 is how the server speaks HTTP/2: behind TLS if the client asks for it, and without TLS if the
+// client begins with it.
+type HTTP2 struct {
+	// IsOff is set if HTTP/2 is not served.
+	IsOff bool
+	// MaxConcurrentStreams is how many requests a client may have on a connection at a time.
+	MaxConcurrentStreams int
+	// Flooded is called for each connection that ends because its client sends too much that leads to
+	// nothing.
+	Flooded func()
+}
+
 // The defaults of the server.
 const (
 	defaultHeadTimeout  = 10 * time.Second
@@ -70,6 +83,10 @@ func (o *Options) setDefaults() {
 	orDefault(&o.TargetBytes, message.DefaultTargetBytes)
 	orDefault(&o.Headers, message.DefaultHeaders)
 	orDefault(&o.MaxConns, defaultMaxConns)
+	orDefault(&o.HTTP2.MaxConcurrentStreams, defaultStreams)
+	if o.HTTP2.Flooded == nil {
+		o.HTTP2.Flooded = func() {}
+	}
 	if o.RetryAfter == nil {
 		o.RetryAfter = func(time.Time) int { return 1 }
 	}
@@ -108,6 +125,7 @@ type Server struct {
 	buffers   buffers
 	lingering lingering
 	phase     atomic.Int32
+	streams   atomic.Int64 // of HTTP/2
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
 	conns     map[connection]struct{}
@@ -169,11 +187,11 @@ func New(o Options, handle Handler) *Server {
 	return s
 }
 
-// Configure brings other options into force, for the next request of each connection. TLS, MaxConns and Memory stay as they
-// are.
+// Configure brings other options into force, for the next request of each connection. TLS, MaxConns,
+// Memory and whether HTTP/2 is served stay as they are.
 func (s *Server) Configure(o Options) {
 	now := s.settings.Load()
-	o.TLS, o.MaxConns, o.Memory = now.TLS, now.MaxConns, now.Memory
+	o.TLS, o.MaxConns, o.Memory, o.HTTP2.IsOff = now.TLS, now.MaxConns, now.Memory, now.HTTP2.IsOff
 	o.setDefaults()
 	s.settings.Store(settingsOf(o))
 }
@@ -249,6 +267,33 @@ func (s *Server) add(c connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[c] = struct{}{}
+}
+
+// replace puts the connection's session into its place.
+func (s *Server) replace(c *conn, by *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	s.conns[by] = struct{}{}
+}
+
+// takeStream asks for one more stream of HTTP/2. All of them together are at most as many as
+// connections may be.
+func (s *Server) takeStream() bool {
+	if s.streams.Add(1) > int64(s.settings.Load().MaxConns) {
+		s.streams.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (s *Server) giveStream() { s.streams.Add(-1) }
+
+// streamOver says that the exchange on a stream is over.
+func (s *Server) streamOver(x *streamExchange) {
+	if s.Draining() {
+		s.release(x)
+	}
 }
 
 func (s *Server) remove(c connection) {

@@ -165,7 +165,7 @@ func rawOf(c net.Conn) syscall.RawConn {
 // waiter returns a function that waits without memory until the other end has sent something, and
 // returns the error that a read would; nil if the connection has no such thing.
 func waiter(c net.Conn) func() error {
-	if over, ok := c.(*secure.Conn); ok {
+	if over, ok := c.(interface{ Wait() error }); ok {
 		return over.Wait
 	}
 	tcp, ok := c.(*net.TCPConn)

@@ -13,7 +13,8 @@ type framing uint8
 const (
 	byLength framing = iota
 	byChunks
-	byClose // HTTP/1.0 knows no chunks: the end of the connection ends the body
+	byClose  // HTTP/1.0 knows no chunks: the end of the connection ends the body
+	byFrames // of HTTP/2, which the sender makes
 )
 
 // framingOf returns how a body is framed whose length is -1 if it is not known.
@@ -29,12 +30,19 @@ func (x *exchange) framingOf(length int64) framing {
 
 // stream is one answer whose body is sent as it comes.
 type stream struct {
-	exchange *exchange
-	conn     *conn
+	server   *Server
+	out      sender
+	answered *bool // the exchange's
 	body     message.Stream
-	head     []byte // nil once it was sent
+	head     []byte // nil once it was sent, or if the sender sends it
 	framing  framing
 	ahead    *ahead // nil if the body is read at the pace of the client
+}
+
+// A sender sends parts of an answer to the client. The bytes may be used again when it returns.
+type sender interface {
+	// sendPart sends a part, which may be empty. Nothing follows the last one.
+	sendPart(p []byte, isLast bool) error
 }
 
 // SendStream implements Exchange. An answer that breaks off ends the connection.
@@ -46,8 +54,8 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *A
 		length = -1
 	}
 	x.answered = e == nil || x.headOnly
-	s := stream{exchange: x, conn: x.conn, body: body, framing: x.framingOf(length)}
-	s.head = s.makeHead(m, e != nil)
+	s := stream{server: x.conn.server, out: x.conn, answered: &x.answered, body: body, framing: x.framingOf(length)}
+	s.head = x.makeHead(m, e != nil, s.framing)
 	if x.headOnly {
 		return 0, x.conn.sendAnswer(s.head)
 	}
@@ -62,10 +70,45 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *A
 	if flow != Whole && x.conn.server.flows(x.conn) {
 		body.Interrupt()
 	}
-	var sent int64
-	var err error
-	if ahead != nil {
-		s.ahead = newAhead(x.conn, ahead.Share, body.Interrupt)
+	sent, err := s.carry(e, ahead)
+	if err == nil || !x.answered {
+		return sent, err
+	}
+	return sent, x.broke(err, flow == Events, s.framing)
+}
+
+// makeHead returns the head of an answer whose body is framed in that way.
+func (x *exchange) makeHead(m *message.Response, isEdited bool, by framing) []byte {
+	x.finishBody()
+	if by == byClose {
+		x.endAfter(end)
+	}
+	return m.StreamHead(isEdited, by == byChunks, x.connectionLine())
+}
+
+// broke ends an answer whose body is not complete.
+func (x *exchange) broke(err error, hasEvents bool, by framing) error {
+	interrupted := errors.Is(err, message.ErrInterrupted)
+	if interrupted && hasEvents && x.conn.server.isStopping() {
+		if by == byChunks {
+			return x.conn.sendPart([]byte("0\r\n\r\n"), true)
+		}
+		return nil
+	}
+	x.endAfter(end)
+	if by == byClose {
+		x.conn.socket.reset()
+	}
+	if interrupted {
+		return errClientLeft
+	}
+	return err
+}
+
+// carry carries the answer from the backend to the client, and returns how many bytes of body went out.
+func (s *stream) carry(e Editor, read *Ahead) (sent int64, err error) {
+	if read != nil {
+		s.ahead = newAhead(s.out, &s.server.buffers, read.Share, s.body.Interrupt)
 		defer func() { _, _ = s.ahead.finish() }() // also after a panic
 	}
 	if e == nil {
@@ -74,44 +117,13 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *A
 		sent, err = s.copyEdited(e)
 	}
 	if s.ahead != nil {
-		ahead.Done()
+		read.Done()
 		lost, failed := s.ahead.finish()
 		if sent = max(0, sent-lost); failed != nil {
 			err = failed
 		}
 	}
-	if err == nil || !x.answered {
-		return sent, err
-	}
-	return sent, s.broke(err, flow == Events)
-}
-
-// makeHead returns the head of the answer.
-func (s *stream) makeHead(m *message.Response, isEdited bool) []byte {
-	s.exchange.finishBody()
-	if s.framing == byClose {
-		s.exchange.endAfter(end)
-	}
-	return m.StreamHead(isEdited, s.framing == byChunks, s.exchange.connectionLine())
-}
-
-// broke ends an answer whose body is not complete.
-func (s *stream) broke(err error, hasEvents bool) error {
-	interrupted := errors.Is(err, message.ErrInterrupted)
-	if interrupted && hasEvents && s.conn.server.isStopping() {
-		if s.framing == byChunks {
-			return s.conn.sendPart([]byte("0\r\n\r\n"))
-		}
-		return nil
-	}
-	s.exchange.endAfter(end)
-	if s.framing == byClose {
-		s.conn.socket.reset()
-	}
-	if interrupted {
-		return errClientLeft
-	}
-	return err
+	return sent, err
 }
 
 // copy sends head and body. Each write carries what has arrived by then, as one chunk if the body
@@ -146,15 +158,15 @@ func (s *stream) copy() (sent int64, err error) {
 func (s *stream) sendHead() error {
 	head := s.head
 	s.head = nil
-	return s.send(head)
+	return s.send(head, false)
 }
 
 // send sends a part of the answer, or has it sent. The bytes may be used again.
-func (s *stream) send(p []byte) error {
+func (s *stream) send(p []byte, isLast bool) error {
 	if s.ahead != nil {
-		return s.ahead.send(p)
+		return s.ahead.send(p, isLast)
 	}
-	return s.conn.sendPart(p)
+	return s.out.sendPart(p, isLast)
 }
 
 // copyPart sends n bytes of the body, as many as have arrived. It returns the error of reading,
@@ -164,8 +176,8 @@ func (s *stream) copyPart() (n int, failed, sendFailed error) {
 		size = len("10000\r\n") // in front of a chunk
 		last = len("\r\n0\r\n\r\n")
 	)
-	buf := s.conn.server.buffers.copy()
-	defer s.conn.server.buffers.putCopy(buf)
+	buf := s.server.buffers.copy()
+	defer s.server.buffers.putCopy(buf)
 	start, end := len(s.head), len(buf)-last
 	if s.framing == byChunks {
 		start += size
@@ -183,8 +195,8 @@ func (s *stream) copyPart() (n int, failed, sendFailed error) {
 	}
 	from -= copy(buf[from-len(s.head):from], s.head)
 	s.head = nil
-	if from < to {
-		sendFailed = s.send(buf[from:to])
+	if isLast := failed == io.EOF; from < to || isLast {
+		sendFailed = s.send(buf[from:to], isLast)
 	}
 	return n, failed, sendFailed
 }

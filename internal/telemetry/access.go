@@ -89,8 +89,16 @@ var AccessFields = []AccessField{
 		func(r *Record) int64 { return int64(r.Outcome.Code) }),
 	textField("gateway.reason", "gateway.reason", "the reason of the Status by which the gateway refused",
 		func(r *Record) string { return r.Outcome.Reason }),
-	textField("network.protocol.version", "network.protocol.version", "the version of HTTP, if the request was refused by it: `2.0` for HTTP/2",
-		func(r *Record) string { return r.Asked.Unserved }),
+	textField("network.protocol.version", "network.protocol.version", "the version of HTTP, if it is not 1.1",
+		func(r *Record) string {
+			switch {
+			case r.Asked.Unserved != "":
+				return r.Asked.Unserved
+			case r.Asked.Version == "1.1":
+				return ""
+			}
+			return r.Asked.Version
+		}),
 	textField("gateway.policy", "gateway.policy", "the policy that refused",
 		func(r *Record) string { return r.Outcome.Policy }),
 	textField("gateway.binding", "gateway.binding", "its binding",

@@ -8,7 +8,7 @@ import (
 
 // security counts what happens to connections and credentials as such.
 type security struct {
-	handshakes, slowReaders, newCredentials, badCredentials metric.Int64Counter
+	handshakes, slowReaders, floods, newCredentials, badCredentials metric.Int64Counter
 }
 
 // HandshakeFailed counts a client with which no TLS connection could be made.
@@ -16,6 +16,9 @@ func (t *Telemetry) HandshakeFailed() { t.security.handshakes.Add(context.Backgr
 
 // SlowReaderCut counts a client that was cut because it did not take its answer in time.
 func (t *Telemetry) SlowReaderCut() { t.security.slowReaders.Add(context.Background(), 1) }
+
+// Flooded counts a connection of HTTP/2 that ended because its client sent too much that leads to nothing.
+func (t *Telemetry) Flooded() { t.security.floods.Add(context.Background(), 1) }
 
 // CredentialsRead counts a reading of files with certificates, keys or tokens that have changed. If
 // it is not ok the former ones stay in use.
@@ -34,6 +37,7 @@ func (s *security) register(m metric.Meter) error {
 	}{
 		{&s.handshakes, "gateway_tls_handshake_failures", "TLS handshakes with clients that failed."},
 		{&s.slowReaders, "gateway_slow_readers_cut", "Clients that were cut because they took their answer too slowly."},
+		{&s.floods, "gateway_http2_floods", "Connections of HTTP/2 that ended because the client sent too much that leads to nothing."},
 		{&s.newCredentials, "gateway_credentials_reload_success", "Files with certificates, keys or tokens that changed and are in use."},
 		{&s.badCredentials, "gateway_credentials_reload_failure", "Files with certificates, keys or tokens that changed and cannot be used; those before stayed."},
 	} {

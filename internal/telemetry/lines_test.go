@@ -104,7 +104,7 @@ func accessLine(t *testing.T, o LogOptions, r *Record) string {
 func denied() *Record {
 	return &Record{
 		ID: "r1", Trace: Trace{ID: [16]byte{1}, Span: [8]byte{2}, Sampled: true}, Client: netip.MustParseAddr("192.0.2.1"), User: "ann\nroot",
-		Asked:   Asked{Method: "POST", Host: "gw", Path: "/apis/example.com/v1/widgets", UserAgent: "curl \"8\"", Minor: 1},
+		Asked:   Asked{Method: "POST", Host: "gw", Path: "/apis/example.com/v1/widgets", UserAgent: "curl \"8\"", Version: "1.1"},
 		About:   About{Verb: "create", Group: "example.com", Resource: "widgets", Name: "w1"},
 		Way:     Way{Route: "all", Upstream: "api"},
 		Outcome: Outcome{Code: 422, Reason: "Invalid", Decision: Decision{Policy: "small", Binding: "b", Field: "spec.size"}},

@@ -35,7 +35,8 @@ type Asked struct {
 	Method, Host, Path, UserAgent string
 	// Scheme is http or https, by the connection or by what a trusted proxy says.
 	Scheme string
-	Minor  int // of HTTP/1
+	// Version is the version of HTTP: 1.0, 1.1 or 2.
+	Version string
 	// Unserved is the version of HTTP by which the request was refused; "" if its version is served.
 	Unserved string
 }

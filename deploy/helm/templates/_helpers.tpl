@@ -90,11 +90,13 @@ The listeners that speak TLS, as JSON: how each is configured, and the volumes w
 {{- /* The settings that need a restart, as in the table of docs/configuration.md. */ -}}
 {{- define "gateway.needsRestart" -}}
 {{- $all := include "gateway.configuration" . | fromYaml -}}
+{{- $http2 := default dict (get $all "http2") -}}
 {{- $limits := default dict (get $all "limits") -}}
 {{- $telemetry := default dict (get $all "telemetry") -}}
 {{- $log := default dict (get $telemetry "log") -}}
 {{- toYaml (list
   (pick $all "listen" "tls" "admin" "bundles" "redis")
+  (pick $http2 "enabled")
   (pick $limits "bodiesInFlightBytes" "heavyRequests" "connections")
   (pick $log "format")
   (pick $telemetry "audit" "decisionLogs" "tracing" "metrics")

@@ -115,7 +115,7 @@ func refusedHeads() []HostileCase {
 		get("absolute target without Host", 400, "GET http://gw/v2/orders HTTP/1.1"),
 		get("HTTP/1.2", 505, "GET /v2/orders HTTP/1.2", "Host: gw"),
 		get("HTTP/0.9", 505, "GET /v2/orders HTTP/0.9", "Host: gw"),
-		get("HTTP/2 preface", 505, "PRI * HTTP/2.0", "", "SM"),
+		get("HTTP/2 in a head", 505, "GET /v2/orders HTTP/2.0", "Host: gw"),
 		get("no version", 400, "GET /v2/orders", "Host: gw"),
 		get("version in lower case", 400, "GET /v2/orders http/1.1", "Host: gw"),
 		get("version with more digits", 400, "GET /v2/orders HTTP/1.10", "Host: gw"),

@@ -1,0 +1,260 @@
+package server
+
+import (
+	"errors"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/admission-gateway/gateway/internal/h2"
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/status"
+)
+
+// A streamExchange is a request and its answer on a stream of HTTP/2. It implements Exchange. One
+// goroutine serves it; the reader of the session gives it what comes.
+type streamExchange struct {
+	session *session
+	request Request
+	peer    Peer   // a copy: other streams of the connection are served at the same time
+	text    []byte // of the head
+	id      uint32
+	sending sending
+	pace    pace
+	upload  *streamUpload
+	size    int // of a body that was read whole
+
+	headOnly    bool // the answer has no body
+	answered    bool // the answer, or its first part, went out
+	isDetached  bool
+	isExtended  bool // the request is an extended CONNECT
+	isMalformed bool // by the rules of HTTP/2, which ends the stream
+	isEnded     bool // the gateway has ended its side of the stream
+
+	gone atomic.Bool // the client does not wait any more
+
+	// The lock of the session guards what follows.
+	changed     sync.Cond
+	isStarted   bool
+	late        *time.Timer // starts it
+	isReset     bool        // by the client, or for what the client has sent
+	isEndedHere bool        // by the gateway
+	receive     h2.ReceiveWindow
+	send        h2.SendWindow
+	body        streamBody
+	isBodyOver  bool
+	length      int64 // of the body; -1 if it is not known
+	got         int64 // of the body
+	trailers    []message.Header
+	onGone      func()
+	telling     chan struct{} // closed when onGone has returned
+}
+
+// errOtherLength is the fault of a body that is not as long as its head says.
+var errOtherLength = status.BadRequest("the body of the request is not as long as 'Content-Length' says")
+
+// newStream makes the exchange of a stream.
+func (s *session) newStream(id uint32) *streamExchange {
+	var x *streamExchange
+	if n := len(s.free); n > 0 {
+		x, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		x = &streamExchange{peer: s.conn.peer}
+	}
+	// Memory, and what the handler keeps for the connection, stay.
+	kept := x.peer.Kept
+	verdict := x.peer.verdict
+	*x = streamExchange{session: s, request: Request{Head: x.request.Head}, peer: s.conn.peer, text: x.text[:0], id: id}
+	x.peer.Kept, x.peer.verdict = kept, verdict
+	x.changed.L = &s.mu
+	x.receive, x.send = h2.NewReceiveWindow(streamWindow), h2.NewSendWindow(s.initial)
+	o := s.server.settings.Load()
+	x.pace = pace{rate: o.DrainRate, credit: o.WriteTimeout}
+	x.request.open(o.Memory, &x.peer, x)
+	x.body.budget = o.Memory.Budget
+	s.streams = append(s.streams, x)
+	return x
+}
+
+// serve calls the handler, and ends the stream.
+func (x *streamExchange) serve() {
+	x.callHandler()
+	x.request.close()
+	x.finish()
+}
+
+// callHandler calls the handler, and answers for it if it panics.
+func (x *streamExchange) callHandler() {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		o := x.session.server.settings.Load()
+		o.Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
+		if !x.answered {
+			var answer message.Response
+			o.Panicked(&answer)
+			x.Send(&answer)
+		}
+	}()
+	x.session.server.handle(&x.request)
+}
+
+// finish ends the stream, whatever state it is in, and gives its place to others.
+func (x *streamExchange) finish() {
+	s := x.session
+	defer s.server.streamOver(x)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := http2.ErrCodeNo
+	switch {
+	case x.isReset || s.out.closed:
+		code = 0
+	case !x.isEnded:
+		code = http2.ErrCodeInternal // what there is of the answer is not whole
+	case x.isMalformed:
+		code = http2.ErrCodeProtocol
+	}
+	if !x.isReset && !s.out.closed && (!x.isEnded || x.isMalformed || !x.isBodyOver) {
+		x.isEndedHere = true
+		s.reset(x.id, code)
+	}
+	s.earned.Add(earned)
+	s.answered.Add(1)
+	s.remove(x)
+	s.flush()
+}
+
+// remove gives the place of a stream to others.
+func (s *session) remove(x *streamExchange) {
+	if i := slices.Index(s.streams, x); i >= 0 {
+		s.streams = slices.Delete(s.streams, i, i+1)
+	}
+	x.giveUp()
+	x.body.release()
+	s.noteEnded(x.id, x.isEndedHere)
+	s.server.giveStream()
+	s.lastUse = time.Now()
+	if len(s.free) < freeStreams {
+		s.free = append(s.free, x)
+	}
+	if len(s.streams) == 0 {
+		s.leaveIfEmpty()
+	}
+	s.room.Broadcast()
+}
+
+// freeStreams is how many exchanges a connection keeps for streams to come.
+const freeStreams = 16
+
+// giveUp makes whoever waits for the stream stop. The lock is held.
+func (x *streamExchange) giveUp() {
+	if !x.gone.Swap(true) && x.onGone != nil {
+		gone, done := x.onGone, x.telling
+		go func() {
+			defer close(done)
+			gone()
+		}()
+		x.onGone = nil
+	}
+	if x.body.err == nil && !x.isBodyOver {
+		x.body.err = bodyCut()
+	}
+	x.changed.Broadcast()
+}
+
+// malformed refuses a request for what its body is. The lock is held.
+func (x *streamExchange) malformed(why error) {
+	x.isMalformed, x.isBodyOver = true, true
+	if !x.isStarted {
+		var bad *status.Error
+		if errors.As(why, &bad) {
+			x.request.Refusal = bad
+		}
+		x.session.start(x)
+	}
+	x.body.fail(why)
+	x.changed.Broadcast()
+}
+
+// await waits until something has changed, at most until a time, which may be zero. It reports whether there is time left. The
+// lock is held.
+func (x *streamExchange) await(until time.Time) bool {
+	if until.IsZero() {
+		x.changed.Wait()
+		return true
+	}
+	left := time.Until(until)
+	if left <= 0 {
+		return false
+	}
+	timer := time.AfterFunc(left, func() {
+		x.session.mu.Lock()
+		defer x.session.mu.Unlock()
+		x.changed.Broadcast()
+	})
+	defer timer.Stop()
+	x.changed.Wait()
+	return true
+}
+
+// OnClose implements Exchange: the client gives up by resetting the stream, or ending the connection.
+func (x *streamExchange) OnClose(gone func()) (stop func()) {
+	s := x.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := make(chan struct{})
+	if x.gone.Load() {
+		go func() {
+			defer close(done)
+			gone()
+		}()
+		return func() { <-done }
+	}
+	x.onGone, x.telling = gone, done
+	return func() {
+		s.mu.Lock()
+		isTold := x.onGone == nil
+		x.onGone = nil
+		s.mu.Unlock()
+		if isTold {
+			<-done
+		}
+	}
+}
+
+// Gone implements Exchange.
+func (x *streamExchange) Gone() bool { return x.gone.Load() }
+
+// Linger implements Exchange. A stream ends without the others.
+func (x *streamExchange) Linger() {}
+
+// Detach implements Exchange. The head is in memory of the stream's own.
+func (x *streamExchange) Detach() { x.isDetached = true }
+
+// IsDetached implements Exchange.
+func (x *streamExchange) IsDetached() bool { return x.isDetached }
+
+// Answered implements Exchange.
+func (x *streamExchange) Answered() bool { return x.answered }
+
+// flow implements ongoing.
+func (x *streamExchange) flow() Flow { return x.sending.of() }
+
+// endLasting implements ongoing.
+func (x *streamExchange) endLasting() bool { return x.sending.interrupt(Lasting) }
+
+// cut implements ongoing.
+func (x *streamExchange) cut() {
+	x.sending.interrupt(x.sending.of())
+	go func() { // the caller must not wait for the session
+		x.session.mu.Lock()
+		defer x.session.mu.Unlock()
+		x.giveUp()
+	}()
+}

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/message"
+)
+
+// h2c returns a client that speaks HTTP/2 without TLS.
+func h2c(t *testing.T) *http.Client {
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+// echo answers with the request line and the body.
+func echo(r *Request) {
+	if r.Refusal != nil {
+		var m message.Response
+		m.StartBody(int(r.Refusal.ErrStatus.Code), "text/plain", []byte(r.Refusal.Error()))
+		r.Send(&m)
+		return
+	}
+	body, err := r.ReadBody(8 << 20)
+	var m message.Response
+	if err != nil {
+		m.StartBody(400, "text/plain", []byte(err.Error()))
+	} else {
+		m.StartBody(200, "text/plain", fmt.Appendf(nil, "%s %s %d %s", r.Head.Method, r.Head.Target, len(body), body))
+	}
+	r.Send(&m)
+}
+
+func TestSession(t *testing.T) {
+	_, addr := startServer(t, Options{}, echo)
+	client := h2c(t)
+	for _, size := range []int{0, 5, 20_000, 65_535, 65_536, 200_000, 3 << 20} {
+		for _, isKnown := range []bool{true, false} {
+			body := strings.Repeat("a", size)
+			var r io.Reader = strings.NewReader(body)
+			if !isKnown {
+				r = io.MultiReader(r)
+			}
+			resp, err := client.Post("http://"+addr+"/a?b=c", "text/plain", r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if want := fmt.Sprintf("POST /a?b=c %d %s", size, body); err != nil || resp.ProtoMajor != 2 || !bytes.Equal(got, []byte(want)) {
+				t.Errorf("%d bytes, known %v: %v %s %v", size, isKnown, err, resp.Proto, len(got))
+			}
+		}
+	}
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			resp, err := client.Get(fmt.Sprintf("http://%s/%d", addr, i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != fmt.Sprintf("GET /%d 0 ", i) {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+}
