@@ -96,7 +96,7 @@ programs: ## install Redis, Prometheus and Chromium where tests need them (Debia
 	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus chromium:chromium
 
 # Kubernetes is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
-e2e: programs ## hold the gateway and deploy/ against a real Kubernetes API server and its clients
+e2e: programs ## test the gateway and deploy/ with a real Kubernetes API server and its clients
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
 	cd e2e && $(TEST) -timeout 20m ./...
 	cd e2e/versions && $(TEST) -timeout 10m ./...

@@ -52,11 +52,11 @@ there is no such object; texts that a value never is; variables and collections 
 With -o json, sarif or github the findings are written for other programs: SARIF for code scanning, and commands of
 GitHub's workflows that annotate the lines of a pull request.
 
-With --config they are also held to a configuration, once nothing is wrong with its own file: to the upstreams that it names and their dialects, and whether
-gateways share limits. A warning says if the largest body that the configuration allows does not fit the memory that it
-gives to requests; where the configuration does not say how much that is, it is derived from the memory of the machine
+With --config they are also checked against a configuration, once nothing is wrong with its own file: against its
+upstreams and their dialects, and whether gateways share limits. A warning says if the largest body that the configuration allows does not fit the memory that it
+gives to requests; if the configuration does not say how much that is, it is derived from the memory of the machine
 that runs the check.
-Without a PATH it is the policy files of the configuration that are checked, and without one those of the current folder.
+Without a PATH the policy files of the configuration are checked, or else those of the current folder.
 
 Whether a backend compares If-Match with its ETags no file says; --probe URL finds out, by one object of it. Before one that does not, a gateway loses no update that
 comes through it, but several gateways, or others who write to the backend, may.
@@ -91,7 +91,7 @@ compiling their objects, by kind, and so on.`,
 		RunE: func(cmd *cobra.Command, paths []string) error { return flags.run(cmd, paths) },
 	}
 	cmd.Flags().StringVar(&flags.probed, "probe", "", "write the object at the `URL` back unchanged with a wrong If-Match, and say whether the backend refuses it")
-	cmd.Flags().StringVar(&flags.config, "config", "", "hold the files to the gateway's configuration `FILE`")
+	cmd.Flags().StringVar(&flags.config, "config", "", "check the files against the gateway's configuration `FILE`")
 	flags.output.register(cmd)
 	cmd.Flags().BoolVar(&flags.output.advice, "advice", false, "also list advice about the wording of messages")
 	flags.stdin.register(cmd)

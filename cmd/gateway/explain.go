@@ -49,8 +49,8 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [POLICIES...]",
 		Short: "Say what becomes of a request, and why",
-		Long: `Play a request through the gateway, in this process and before a backend in memory, and tell the whole story: which
-resource it is about; each step and what it changes; each policy with its expressions, their values and the values of
+		Long: `Play a request through the gateway, in this process in front of a backend in memory, and print the whole story: the
+resource that it names; each step and what it changes; each policy with its expressions, their values and the values of
 their parts, and the line of a policy that keeps it from the request; the answer, and what the backend would get. It is
 the code that serves requests, so that what it says would happen.
 

@@ -29,8 +29,8 @@ func newLint() *cobra.Command {
 	flags := lintFlags{output: output{checks: lint.Checks(), summarize: lint.Summarized}}
 	cmd := &cobra.Command{
 		Use:   "lint PATH...",
-		Short: "Hold definitions of APIs to the API conventions",
-		Long: `Hold CustomResourceDefinitions, APIResources and OpenAPI documents to the Kubernetes API conventions, and print each
+		Short: "Compare definitions of APIs with the API conventions",
+		Long: `Compare CustomResourceDefinitions, APIResources and OpenAPI documents with the API conventions, and print each
 finding on a line of its own, as 'gateway check' does. --rules lists the rules, why they are, and in which section of
 the conventions they stand.
 

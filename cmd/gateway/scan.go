@@ -38,7 +38,7 @@ process, as if somebody created it; with --as update, as if somebody wrote it ba
 backend.
 
 The objects are read from --files (JSON, a value or a line each, lists, YAML, folders; '-' is the standard input), or of
-the backend that --backend, --kubeconfig or --config names. There it reads the resources that the policies are about, or
+the backend that --backend, --kubeconfig or --config names. There it reads the resources that the policies match, or
 what --resource names, page by page. --audit-log and --har replay recorded writes, with their verbs and users.
 
 What policies refer to (namespaces, parameters, collections) is asked of the backend. Without a backend collections are

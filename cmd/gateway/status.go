@@ -38,11 +38,10 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what a running gateway does",
-		Long: `Ask the admin listener of a running gateway, and print what it says: its version, its policies and what they came to,
+		Long: `Ask the admin listener of a running gateway, and print its answer: its version, its policies and their verdicts,
 its limits, the servers of its backends, what its policies read, certificates, and what was lost.
 
-With --request it prints which policies and limits are about a request, as far as method and path tell, and why not the
-others. Nothing is sent to the backend.
+With --request it prints which policies and limits match a request, by its method and path, and why the others do not. Nothing is sent to the backend.
 
 The exit code is 1 if the gateway is not ready or cannot be asked, 2 if a flag is wrong.`,
 		Example: `  gateway status
