@@ -20,7 +20,9 @@ func (j *inForce) constraint(o *manifest.Object) {
 	match, _ := o.At("spec.match")
 	applies, _ := o.At("spec.applyTo")
 	for a := applies.First(); a.Valid(); a = a.Next() {
-		j.kinds(o, a, "groups")
+		if one, hasFailed := j.kinds(o, a, "groups"); !hasFailed {
+			j.versions(o, memberOf(a, "versions"), &one)
+		}
 	}
 	var m matched
 	list := memberOf(match, "kinds")

@@ -75,6 +75,7 @@ func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPo
 		f.Fields(o, Error, errs)
 		return compiled
 	})
+	l.objectless(o, "a convention is about objects that are created or updated")
 	switch {
 	case !on:
 		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")

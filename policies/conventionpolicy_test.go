@@ -16,7 +16,7 @@ func TestConventionPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, found := strings.Cut(string(page), "```yaml\napiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n")
+	_, example, found := strings.Cut(string(page), "\napiVersion: admission-gateway.io/v1alpha1\nkind: ConventionPolicy\n")
 	example, _, _ = strings.Cut(example, "```")
 	if !found {
 		t.Fatal("the page has no example")

@@ -36,7 +36,7 @@ func (d *defaultingPolicies) compile(l *loader) {
 	slices.SortFunc(d.all, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
 	states, kinds := l.stateNames(), l.knownKinds()
 	compiler := mutate.Compiler{States: states}
-	for _, p := range d.all {
+	for i, p := range d.all {
 		compiled := reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states), func(f *findings) *mutate.Defaulting {
 			compiled, errs := compiler.CompileDefaulting(p.spec)
 			f.Fields(p.from, Error, errs)
@@ -53,6 +53,7 @@ func (d *defaultingPolicies) compile(l *loader) {
 		})
 		suited(&l.findings, p, compiled, kinds)
 		l.suitedWidely(p, compiled, kinds)
+		l.overtaken(p, d.all[:i], kinds)
 		if p.spec.Enabled() {
 			l.mutators = append(l.mutators, compiled)
 		}

@@ -94,14 +94,18 @@ func TestDefaultingPolicies(t *testing.T) {
   - {field: spec.size, valueExpression: 1 + 1}
 `), "" +
 			"p.yaml:8: spec.defaults[0].value: must fit the field: Invalid value: 0: must be greater than or equal to 1, in objects of 'widgets.example.com' in version 'v1'\n" +
+			"p.yaml:9: spec.defaults[1].field: can never apply: the default with the index 0 sets the field first\n" +
 			"p.yaml:9: spec.defaults[1].value: must fit the field: Invalid value: \"string\": must be of type integer, in objects of 'widgets.example.com' in version 'v1'\n" +
 			"p.yaml:10: spec.defaults[2].value: must fit the field: Unsupported value: \"Slow\": supported values: \"Fast\", \"Safe\", in objects of 'widgets.example.com' in version 'v1'\n" +
 			"p.yaml:11: spec.defaults[3].value: must fit the field: .colour: field not declared in schema, in objects of 'widgets.example.com' in version 'v1'\n" +
 			"p.yaml:12: spec.defaults[4].value: must fit the field: [a]: Invalid value: \"integer\": must be of type string, in objects of 'widgets.example.com' in version 'v1'\n" +
 			"p.yaml:13: spec.defaults[5].value: must fit the field: port: Required value, in objects of 'widgets.example.com' in version 'v1'\n" +
 			"p.yaml:14: spec.defaults[6].value: must fit the field: expected string, got 5, in objects of 'widgets.example.com' in version 'v1'\n" +
+			"p.yaml:15: spec.defaults[7].field: can never apply: the default with the index 0 sets the field first\n" +
 			"p.yaml:15: spec.defaults[7].valueExpression: must fit the field, which is not for values of kind string, in objects of 'widgets.example.com' in version 'v1'\n" +
-			"p.yaml:16: spec.defaults[8].valueExpression: must fit the field, which is not for values of kind array, in objects of 'widgets.example.com' in version 'v1'\n"},
+			"p.yaml:16: spec.defaults[8].field: can never apply: the default with the index 4 sets the field first\n" +
+			"p.yaml:16: spec.defaults[8].valueExpression: must fit the field, which is not for values of kind array, in objects of 'widgets.example.com' in version 'v1'\n" +
+			"p.yaml:17: spec.defaults[9].field: can never apply: the default with the index 0 sets the field first\n"},
 		"expressions": {defaulting("p", `
   - {field: spec.size, valueExpression: 1 +}
   - {field: spec.size, value: 1, when: "1"}

@@ -21,6 +21,7 @@ func gatekeepers[T any](take func(*constraints.Files, *manifest.Object, *T)) fun
 // compile implements compiler.
 func (g *gatekeeperFiles) compile(l *loader) {
 	g.files.Texts, g.files.Terms, g.files.Kept = l.texts, l.terms.TermsByAnnotation, l.kept
+	g.files.IsMeant = l.isMeant
 	mutators, validators := g.files.Compile(resourcesWithKind(l.resources), l.template)
 	l.mutators, l.validators = append(l.mutators, mutators...), append(l.validators, validators...)
 	kinds := l.knownKinds()

@@ -60,7 +60,7 @@ func (j *inForce) block(o *manifest.Object, b matchBlock) (m matched) {
 	if isWrong {
 		return matched{isOpen: true} // nothing more is known
 	}
-	j.versions(o, b.Node, &m)
+	j.versions(o, memberOf(b.Node, "apiVersions"), &m)
 	j.verbs(o, b)
 	j.scope(o, b.Node, &m)
 	return m
@@ -249,8 +249,7 @@ func (j *inForce) unknown(o *manifest.Object, groups []string, name string, at d
 }
 
 // versions finds a list of versions that none of the resources of its block has.
-func (j *inForce) versions(o *manifest.Object, block document.Node, m *matched) {
-	list := memberOf(block, "apiVersions")
+func (j *inForce) versions(o *manifest.Object, list document.Node, m *matched) {
 	if list.Len() == 0 || m.isOpen || len(m.all) == 0 {
 		return
 	}

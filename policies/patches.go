@@ -17,10 +17,14 @@ import (
 	kschema "github.com/admission-gateway/gateway/internal/schema"
 )
 
-// patched warns of JSON patches that always fail, or set what the schema of the objects refuses, as far as the texts in an
+// patched warns of mutations that always fail, or set what the schema of the objects refuses, as far as the texts in an
 // expression prove it.
 func (l *loader) patched(o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
 	for i, m := range p.Spec.Mutations {
+		if m.ApplyConfiguration != nil {
+			at := fmt.Sprintf("spec.mutations[%d].applyConfiguration.expression", i)
+			l.misplaced(o, at, celreach.Applied(m.ApplyConfiguration.Expression), p, kinds)
+		}
 		if m.JSONPatch == nil {
 			continue
 		}
@@ -30,11 +34,18 @@ func (l *loader) patched(o *manifest.Object, p *admissionv1.MutatingAdmissionPol
 				l.At(o, Warning, at, "%s: the patch fails", problem)
 				continue
 			}
-			for _, gvr := range typecheck.Named(p.Spec.MatchConstraints) {
-				typ, s := kinds.mergeType(gvr)
-				if err := misplacedPatch(&one, typ, s); err != nil {
-					l.At(o, Warning, at, "%s", inObjects(err, gvr))
-				}
+			l.misplaced(o, at, []celreach.Patch{one}, p, kinds)
+		}
+	}
+}
+
+// misplaced warns of patches that set what the schemas of the objects do not let be.
+func (l *loader) misplaced(o *manifest.Object, at string, all []celreach.Patch, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
+	for _, one := range all {
+		for _, gvr := range typecheck.Named(p.Spec.MatchConstraints) {
+			typ, s := kinds.mergeType(gvr)
+			if err := misplacedPatch(&one, typ, s); err != nil {
+				l.At(o, Warning, at, "%s", inObjects(err, gvr))
 			}
 		}
 	}

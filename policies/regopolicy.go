@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/reuse"
@@ -50,6 +51,9 @@ func (r *regoPolicies) compile(l *loader) {
 		compiled := r.compilePolicy(l, p, states, kinds)
 		if compiled == nil {
 			continue
+		}
+		if compiled.Changes() && !compiled.IsValidating() {
+			l.objectless(p.from, "the rules change objects, and a deletion has none")
 		}
 		if compiled.Changes() {
 			l.mutators = append(l.mutators, rego.Mutator{Policy: compiled})
@@ -120,7 +124,11 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 		return c
 	})
 	l.regoFound(c.errors, Error)
-	l.regoFound(c.failing, constantsOf(spec))
+	isMeant := l.isMeant(p.from)
+	if !isMeant {
+		l.regoFound(c.failing, constantsOf(spec))
+		l.parametersOf(p, c.parameters)
+	}
 	l.regoFound(c.warnings, Warning)
 	l.modulesRead(c.reads)
 	if c.policy == nil {
@@ -131,13 +139,30 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 	l.reads.expressions(p.from, policy.Programs())
 	l.unfilledByRego(p.from, c.program, spec.MatchConstraints, spec.MatchConditions, kinds)
 	if c.program != nil {
-		if !l.impossibleByRego(p, key, &c, kinds) {
+		if !isMeant && !l.impossibleByRego(p, key, &c, kinds) {
 			l.lackingByRego(p, &c, kinds)
 		}
 		l.plans.noteModules(p.from, c.program)
 		l.plans.noteRules(p.from, policy.Queries()...)
 	}
 	return policy
+}
+
+// parametersOf warns of parameters that a policy has and its modules do not read, and of others that they read.
+func (l *loader) parametersOf(p loadedRego, read rego.ParameterReads) {
+	spec := &p.spec.Spec
+	given, _ := p.from.At("spec.parameters")
+	if spec.ParamKind != nil || spec.Bundle != "" || given.Valid() && given.Kind() != document.Object {
+		return
+	}
+	var names []string
+	for m := given.First(); m.Valid(); m = m.Next() {
+		names = append(names, m.Key())
+		if why := read.Ignores(m.Key()); why != "" {
+			l.At(p.from, Warning, m.Path(), "%s", why)
+		}
+	}
+	l.regoFound(read.Lacking(names, "`spec.parameters` has no such member"), Warning)
 }
 
 // bundle returns the bundle that a policy names; false if the configuration has none of the name.
@@ -175,8 +200,9 @@ type compiledRego struct {
 	policy           *rego.Policy
 	program          *rego.Program
 	errors, warnings rego.Errors
-	failing          rego.Errors // calls of constants that always fail
+	failing          rego.Errors // calls of constants that always fail, and rules whose values cannot be used
 	reads            rego.RequestReads
+	parameters       rego.ParameterReads
 }
 
 // compileRego compiles a policy whose modules were compiled.
@@ -185,7 +211,8 @@ func compileRego(f *findings, p loadedRego, from rego.Source) (c compiledRego) {
 		if p.spec.Spec.BuiltinErrors == rego.UndefinedErrors {
 			c.warnings = c.program.Relaxable()
 		}
-		c.failing, c.reads = c.program.FailingConstants(), c.program.RequestReads()
+		c.warnings = append(c.warnings, c.program.Misprinted()...)
+		c.failing, c.reads, c.parameters = c.program.FailingConstants(), c.program.RequestReads(), c.program.ParameterReads()
 		for _, name := range c.program.States() {
 			if !slices.Contains(from.States, name) {
 				f.At(p.from, Error, "spec", "a module reads data.state.%s: no StateSource has that name", name)
@@ -195,6 +222,9 @@ func compileRego(f *findings, p loadedRego, from rego.Source) (c compiledRego) {
 	var errs field.ErrorList
 	c.policy, errs = rego.CompilePolicy(p.spec, from)
 	f.Fields(p.from, Error, errs)
+	if c.policy != nil {
+		c.failing = append(c.failing, c.policy.Misvalued()...)
+	}
 	return c
 }
 

@@ -153,7 +153,7 @@ func rulesIn(list document.Node) (all []namedRule) {
 	return all
 }
 
-// excluded finds rules that are all excluded again.
+// excluded finds rules that are all excluded again, and rules that exclude nothing.
 func (j *inForce) excluded(o *manifest.Object, block document.Node) {
 	list := memberOf(block, "excludeResourceRules")
 	excluding := rulesIn(list)
@@ -161,6 +161,15 @@ func (j *inForce) excluded(o *manifest.Object, block document.Node) {
 		return
 	}
 	rules := rulesIn(memberOf(block, "resourceRules"))
+	i := 0
+	for n := list.First(); n.Valid(); n = n.Next() {
+		before := len(j.Found)
+		j.block(o, matchBlock{Node: n})
+		if len(j.Found) == before && disjoint(rules, excluding[i:i+1]) {
+			j.At(o, Error, n.Path(), "excludes nothing that `resourceRules` match")
+		}
+		i++
+	}
 	if len(rules) == 0 {
 		every := []string{anyName}
 		rules = []namedRule{{every, every, every, []string{"*/*"}, nil, ""}}
@@ -173,6 +182,18 @@ func (j *inForce) excluded(o *manifest.Object, block document.Node) {
 		}
 	}
 	j.At(o, Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
+}
+
+// objectless finds rules of a policy that match no create and no update, though the policy does nothing of other requests.
+func (l *loader) objectless(o *manifest.Object, why string) {
+	rules, _ := o.At("spec.matchConstraints.resourceRules")
+	for n := rules.First(); n.Valid(); n = n.Next() {
+		operations := memberOf(n, "operations")
+		names := textsIn(operations)
+		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return name != "DELETE" && name != "CONNECT" }) && !l.isMeant(o) {
+			l.At(o, Error, operations.Path(), "can never apply: %s", why)
+		}
+	}
 }
 
 // apart returns a rule for each group, operation and resource.

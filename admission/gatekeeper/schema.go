@@ -3,6 +3,8 @@ package gatekeeper
 import (
 	_ "embed"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -89,6 +91,15 @@ func inTemplate(errs field.ErrorList) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// Parameters returns the parameters that the schema of a template names, and whether constraints can have no others.
+func Parameters(t *ConstraintTemplate) (names []string, isClosed bool) {
+	props, err := parametersOf(t)
+	if err != nil || props == nil || len(props.Properties) == 0 {
+		return nil, false
+	}
+	return slices.Sorted(maps.Keys(props.Properties)), !ptr.Deref(props.XPreserveUnknownFields, false) && props.AdditionalProperties == nil
 }
 
 // parametersOf is the schema of the parameters; nil if constraints have none.

@@ -82,15 +82,20 @@ func TestImpossible(t *testing.T) {
 // TestFailingConstants: calls that fail whatever the object are found where they are, and no others.
 func TestFailingConstants(t *testing.T) {
 	for rules, want := range map[string]string{
-		`deny contains "x" if 1 / 0 == 1`:                                       `a.rego:3:22: always fails, since it depends on no object: eval_builtin_error: div: divide by zero`,
-		`deny contains "x" if { x := 4 % (2 - 2); x > 1 }`:                      `a.rego:3:29: always fails, since it depends on no object: eval_builtin_error: rem: modulo by zero`,
-		`deny contains "x" if input.a > to_number("three")`:                     `a.rego:3:32: always fails, since it depends on no object: eval_builtin_error: to_number: parsing "three": invalid syntax`,
-		`deny contains "x" if units.parse_bytes("10XB") > 3`:                    `a.rego:3:22: always fails, since it depends on no object: eval_builtin_error: units.parse_bytes: units.parse_bytes: byte unit xb not recognized`,
-		`deny contains "x" if regex.match("[", input.a)`:                        ``,
-		`deny contains "x" if input.a / 0 == 1`:                                 ``,
-		`deny contains "x" if { to_number("3") > 2; lower("A") == "a"; 1 < 0 }`: ``,
-		`deny contains "x" if time.now_ns() > 3`:                                ``,
-		`deny contains "x" if "a" in ["b"]`:                                     ``,
+		`deny contains "x" if 1 / 0 == 1`:                    `a.rego:3:22: always fails, since it depends on no object: eval_builtin_error: div: divide by zero`,
+		`deny contains "x" if { x := 4 % (2 - 2); x > 1 }`:   `a.rego:3:29: always fails, since it depends on no object: eval_builtin_error: rem: modulo by zero`,
+		`deny contains "x" if input.a > to_number("three")`:  `a.rego:3:32: always fails, since it depends on no object: eval_builtin_error: to_number: parsing "three": invalid syntax`,
+		`deny contains "x" if units.parse_bytes("10XB") > 3`: `a.rego:3:22: always fails, since it depends on no object: eval_builtin_error: units.parse_bytes: units.parse_bytes: byte unit xb not recognized`,
+		`deny contains "x" if regex.match("[", input.a)`: "a.rego:3:22: always fails, since it depends on no object: eval_builtin_error: regex.match: " +
+			"error parsing regexp: missing closing ]: `[`",
+		`deny contains "x" if { p := "["; regex.match(p, input.a) }`: "a.rego:3:34: always fails, since it depends on no object: eval_builtin_error: regex.match: " +
+			"error parsing regexp: missing closing ]: `[`",
+		`deny contains "x" if { some p in ["a"]; regex.match(p, input.a) }` + "\np := \"[\"": ``,
+		`deny contains "x" if { q := [p | p := "["]; some p in q; regex.match(p, input.a) }`: ``,
+		`deny contains "x" if input.a / 0 == 1`:                                              ``,
+		`deny contains "x" if { to_number("3") > 2; lower("A") == "a"; 1 < 0 }`:              ``,
+		`deny contains "x" if time.now_ns() > 3`:                                             ``,
+		`deny contains "x" if "a" in ["b"]`:                                                  ``,
 	} {
 		p, err := Compile(Options{}, Module{File: "a.rego", Source: []byte("package policy\n\n" + rules + "\n")})
 		if err != nil {

@@ -68,6 +68,7 @@ type Policy struct {
 	binding    *policy.Binding
 	program    *Program
 	rules      rules
+	names      []string // of the rules, with those that others are joined of
 	reads      reads
 	parameters Value // that the policy has itself
 	states     []string
@@ -203,6 +204,7 @@ func (p *Policy) prepare(spec *RegoPolicySpec) (errs field.ErrorList) {
 			q = q.Lenient()
 		}
 		*rule.into, found = q, true
+		p.names = append(p.names, names...)
 	}
 	if !found && len(errs) == 0 {
 		errs = append(errs, field.Invalid(at, spec.Package, fmt.Sprintf("no module defines one of the rules deny, violation, warn, allow, patch or defaults in the package '%s'", from)))

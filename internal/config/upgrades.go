@@ -20,10 +20,15 @@ func (u *UpstreamSpec) AllowedUpgrades() []string {
 }
 
 // upgrades checks the subresources and paths on which clients may change to another protocol.
-func (v *validator) upgrades(path string, entries []string) {
+func (v *validator) upgrades(path string, u *UpstreamSpec) {
+	entries := u.Upgrades
 	for i, e := range entries {
 		at := fmt.Sprintf("%s.upgrades[%d]", path, i)
-		v.check(at, upgradeProblem(e))
+		problem := upgradeProblem(e)
+		if problem == "" && u.Dialect == Plain && !strings.HasPrefix(e, "/") {
+			problem = fmt.Sprintf("must be a path, such as '/live', not '%s': what files describe of an upstream of the dialect Plain is served in no other protocol", e)
+		}
+		v.check(at, problem)
 		if slices.Contains(entries[:i], e) {
 			v.check(at, fmt.Sprintf("must be unique; '%s' is listed twice", e))
 		}

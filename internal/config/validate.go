@@ -94,7 +94,7 @@ func (v *validator) upstream(path string, u *UpstreamSpec) {
 	v.basePaths(path, u)
 	v.serviceAccount(path, u)
 	v.credentials(path, u)
-	v.upgrades(path, u.Upgrades)
+	v.upgrades(path, u)
 	v.undescribed(path+".undescribed", u.Undescribed, u)
 	v.errorFormat(path, u.ErrorFormat, u.ErrorTemplate, u)
 	v.events(path+".events", u)

@@ -18,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/gatekeeper/match"
 	"github.com/admission-gateway/gateway/admission/gatekeeper/mutation"
 	"github.com/admission-gateway/gateway/admission/rego"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/reuse"
@@ -41,6 +42,8 @@ type Files struct {
 	Texts map[string][]byte
 	// Terms returns the terms of a constraint or a mutator; nil if it has none.
 	Terms func(*manifest.Object) admission.Terms
+	// IsMeant reports whether it is meant that an object can never apply.
+	IsMeant func(*manifest.Object) bool
 	// Kept has what the set before was compiled from.
 	Kept        *reuse.Store
 	templates   []loadedTemplate
@@ -73,8 +76,9 @@ type compiledTemplate struct {
 	errs     field.ErrorList
 	problems []gatekeeper.Problem
 	reads    rego.RequestReads
-	failing  rego.Errors // calls of constants that always fail
+	failing  rego.Errors // calls of constants that always fail, and rules whose values cannot be used
 	dangling rego.Errors // what its modules read and what is never there, and which rules are fail-open
+	asked    rego.ParameterReads
 }
 
 type loadedMutator struct {
@@ -270,8 +274,10 @@ func (f *Files) compileTemplates(note func(*manifest.Object, *gatekeeper.Templat
 			f.Found = append(f.Found, f.findingOf(p))
 		}
 		if t.compiled != nil {
-			f.inModules(t.failing, finding.Error)
-			f.inModules(t.dangling, finding.Warning)
+			if !f.IsMeant(t.from) {
+				f.inModules(t.failing, finding.Error)
+				f.inModules(t.dangling, finding.Warning)
+			}
 			note(t.from, t.compiled, t.reads)
 		}
 	}
@@ -300,8 +306,12 @@ func (t *loadedTemplate) key() templateKey {
 func (t *loadedTemplate) compile() {
 	t.compiled, t.errs, t.problems = gatekeeper.CompileTemplate(t.read, func(path string) (string, int) { return t.from.File, t.from.Line(path) })
 	if t.compiled != nil && t.compiled.Modules() != nil {
-		t.failing = t.compiled.Modules().FailingConstants()
-		t.dangling, t.reads = t.compiled.Modules().Dangling(), t.compiled.Modules().RequestReads()
+		t.failing = append(t.compiled.Modules().FailingConstants(), t.compiled.Modules().Misvalued(t.compiled.Rule().Rule())...)
+		t.dangling, t.reads = append(t.compiled.Modules().Dangling(), t.compiled.Modules().Misprinted()...), t.compiled.Modules().RequestReads()
+		t.asked = t.compiled.Modules().ParameterReads()
+		if known, isClosed := gatekeeper.Parameters(t.read); isClosed {
+			t.dangling = append(t.dangling, t.asked.Lacking(known, "the schema of the template has no such parameter")...)
+		}
 		if t.compiled.IsLenient() {
 			t.dangling = append(t.dangling, t.compiled.Modules().Relaxable()...)
 		}
@@ -332,6 +342,7 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 		if c == nil {
 			continue
 		}
+		f.unread(o, t)
 		if c.IsIdle() {
 			f.At(o, finding.Warning, "spec.scopedEnforcementActions", "no action is for the enforcement point validation.gatekeeper.sh, so that the constraint does nothing")
 		}
@@ -346,6 +357,19 @@ func (f *Files) compileConstraints() *gatekeeper.System {
 		return nil
 	}
 	return gatekeeper.NewSystem(all, f.excluded.webhook, &f.inventory)
+}
+
+// unread warns of parameters of a constraint that its template does not read.
+func (f *Files) unread(o *manifest.Object, t *loadedTemplate) {
+	if t.compiled.Modules() == nil || f.IsMeant(o) {
+		return
+	}
+	given, _ := o.At("spec.parameters")
+	for m := given.First(); m.Valid() && given.Kind() == document.Object; m = m.Next() {
+		if why := t.asked.Ignores(m.Key()); why != "" {
+			f.At(o, finding.Warning, m.Path(), "%s", why)
+		}
+	}
 }
 
 // InRego returns the constraints whose templates have modules in Rego, with those templates.

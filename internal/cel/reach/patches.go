@@ -1,8 +1,11 @@
 package reach
 
 import (
+	"strings"
+
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 )
 
 // A Patch is an operation of a JSON patch as an expression writes it. What is no literal is nil.
@@ -39,15 +42,54 @@ func Patches(expression string) (all []Patch) {
 			case "from":
 				p.From = textOf(value)
 			case "value":
-				switch value.Type() {
-				case types.BoolType, types.IntType, types.DoubleType, types.StringType:
-					p.Value = value.Value()
-				}
+				p.Value = valueOf(value)
 			}
 		}
 		all = append(all, p)
 	}))
 	return all
+}
+
+// Applied returns what each Object that an expression makes sets, as patches that add a value to a field. Values that are not
+// texts, numbers or booleans, and lists, are left out of it: the field alone is known.
+func Applied(expression string) (all []Patch) {
+	e, ok := parse(expression)
+	if !ok {
+		return nil
+	}
+	celast.PostOrderVisit(e, celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() == celast.StructKind && e.AsStruct().TypeName() == "Object" {
+			all = appended(all, e.AsStruct(), "")
+		}
+	}))
+	return all
+}
+
+// appended adds what an object sets in the field at a path.
+func appended(all []Patch, of celast.StructExpr, path string) []Patch {
+	for _, entry := range of.Fields() {
+		field := entry.AsStructField()
+		at, op := path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(field.Name()), "add"
+		if field.Value().Kind() == celast.StructKind {
+			all = appended(all, field.Value().AsStruct(), at)
+			continue
+		}
+		p := Patch{Members: []string{"op", "path", "value"}, Op: &op, Path: &at}
+		if field.Value().Kind() == celast.LiteralKind {
+			p.Value = valueOf(field.Value().AsLiteral())
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// valueOf returns a literal that JSON has too; nil for others.
+func valueOf(value ref.Val) any {
+	switch value.Type() {
+	case types.BoolType, types.IntType, types.DoubleType, types.StringType:
+		return value.Value()
+	}
+	return nil
 }
 
 // textOf returns a literal text; nil for other literals.
