@@ -22,6 +22,16 @@ func TestGolden(t *testing.T) {
 }
 
 func playGolden(t *testing.T, s *story.Story) {
+	upstream, answers := tellGolden(t, s, func(t testing.TB, address string) net.Conn {
+		c, _ := dial(t, address)
+		return c
+	})
+	s.Compare(t, "upstream", upstream, *update)
+	s.Compare(t, "response", answers, *update)
+}
+
+// tellGolden plays a story, and returns what reached the backend and the client, as stories show it.
+func tellGolden(t *testing.T, s *story.Story, dial func(t testing.TB, address string) net.Conn) (upstream, answers []byte) {
 	dir := t.TempDir()
 	s.WritePolicies(t, dir)
 	backend := story.NewBackend(t, listenBackend(t), s.Sections("backend."))
@@ -33,16 +43,12 @@ func playGolden(t *testing.T, s *story.Story) {
 	gateway := gatewayFor(t, dir, backend.Address, words)
 	waitForStates(t, gateway)
 	address := startGateway(t, gateway)
-	answers := s.Play(t, func(t testing.TB) net.Conn {
-		c, _ := dial(t, address)
-		return c
-	})
-	upstream := story.Paper(bytes.ReplaceAll(backend.Received(), []byte(backend.Address), []byte("backend")))
+	answers = s.Play(t, func(t testing.TB) net.Conn { return dial(t, address) })
+	upstream = story.Paper(bytes.ReplaceAll(backend.Received(), []byte(backend.Address), []byte("backend")))
 	if overTLS(t) {
 		upstream = bytes.ReplaceAll(upstream, []byte("X-Forwarded-Proto: https\n"), []byte("X-Forwarded-Proto: http\n"))
 	}
-	s.Compare(t, "upstream", upstream, *update)
-	s.Compare(t, "response", story.Paper(answers), *update)
+	return upstream, story.Paper(answers)
 }
 
 // exchangeRaw sends one request on a connection of its own and returns the raw answer.

@@ -103,11 +103,14 @@ func (r *RequestReader) field(f hpack.HeaderField) {
 		r.tooLarge()
 		return
 	}
-	if r.bad != nil {
+	if strings.HasPrefix(f.Name, ":") && r.bad == nil {
+		r.pseudoField(&f)
 		return
 	}
-	if strings.HasPrefix(f.Name, ":") {
-		r.pseudoField(&f)
+	if !r.isTrailer {
+		r.line()
+	}
+	if r.bad != nil {
 		return
 	}
 	if flaw := fieldFlaw(f.Name, f.Value); flaw != "" {
@@ -118,9 +121,7 @@ func (r *RequestReader) field(f hpack.HeaderField) {
 		r.append(f.Name, f.Value)
 		return
 	}
-	if r.line(); r.bad == nil {
-		r.regular(f.Name, f.Value)
-	}
+	r.regular(f.Name, f.Value)
 }
 
 // tooLarge refuses the request. No further field is looked at, but the table stays right.
@@ -211,13 +212,15 @@ func (r *RequestReader) pseudoField(f *hpack.HeaderField) {
 
 // line appends the request line and Host, once the pseudo fields are over.
 func (r *RequestReader) line() {
-	if r.hasLine || r.bad != nil {
+	if r.hasLine {
 		return
 	}
 	r.hasLine = true
 	p := &r.pseudo
 	method, target := p.method, p.path
 	switch {
+	case r.bad != nil:
+		// What is known of the request says how it is refused.
 	case method == "":
 		r.refuse("the request has no pseudo header field ':method'")
 	case method == "CONNECT" && p.protocol == "":
@@ -239,7 +242,7 @@ func (r *RequestReader) line() {
 	case p.protocol != "" && p.protocol != "websocket":
 		r.bad = &message.Error{Code: 501, Message: "the only protocol that a request can ask for by ':protocol' is 'websocket'"}
 	}
-	if r.bad != nil {
+	if method == "" || target == "" {
 		return
 	}
 	if p.protocol != "" {
