@@ -226,8 +226,8 @@ func TestCheckStdin(t *testing.T) {
 // TestInitAsks: without flags the command asks, and the first letter of an answer will do.
 func TestInitAsks(t *testing.T) {
 	for answers, want := range map[string]string{
-		"k\nwarn\n": "Is the backend a Kubernetes API server, or an ordinary (plain) API? [Kubernetes/Plain] Shall the policies warn at first, or deny? [Warn/Deny] 93 files written",
-		"Plain\n":   "Is the backend a Kubernetes API server, or an ordinary (plain) API? [Kubernetes/Plain] 17 files written",
+		"k\nwarn\n": "Is the backend a Kubernetes API server, or an ordinary (plain) API? [Kubernetes/Plain] Shall the policies warn at first, or deny? [Warn/Deny] 94 files written",
+		"Plain\n":   "Is the backend a Kubernetes API server, or an ordinary (plain) API? [Kubernetes/Plain] 18 files written",
 		"":          "--backend must be given if nobody is there to ask: 'Kubernetes' or 'Plain'",
 		"x\n":       "--backend: must be 'Kubernetes' or 'Plain', not 'x'",
 	} {

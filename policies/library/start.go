@@ -25,9 +25,10 @@ var (
 // which they can be served.
 func (s Start) Files() (map[string][]byte, error) {
 	all := map[string][]byte{}
-	sets, configuration := forOrdinary, "start/plain.yaml"
+	// Configurations are no YAML files in the library, because a check of the library would take them for policies.
+	sets, configuration := forOrdinary, "start/plain.txt"
 	if s.IsKubernetes {
-		sets, configuration = forKubernetes, "start/kubernetes.yaml"
+		sets, configuration = forKubernetes, "start/kubernetes.txt"
 	}
 	for _, set := range sets {
 		err := fs.WalkDir(files, set, func(name string, entry fs.DirEntry, err error) error {
