@@ -128,6 +128,7 @@ func TestChartRefusesValues(t *testing.T) {
 		"no node can be drained":    {"podDisruptionBudget.minAvailable", "2", "", "podDisruptionBudget.minAvailable: 2 of 2 replicas"},
 		"fewer than the least":      {"autoscaling.maxReplicas", "1", "", "autoscaling.maxReplicas: 1 is less"},
 		"no load balancer":          {"service.loadBalancerSourceRanges", "[10.0.0.0/8]", "", "service.loadBalancerSourceRanges: a Service of the type ClusterIP has none"},
+		"no ports of a balancer":    {"service.allocateLoadBalancerNodePorts", "false", "", "service.allocateLoadBalancerNodePorts: a Service of the type ClusterIP has no load balancer"},
 		"no Gateway":                {"httpRoute.enabled", "true", "", "httpRoute.parentRefs: required value"},
 		"TLS of Prometheus alone":   {"serviceMonitor.tlsConfig", "{serverName: a}", "{serviceMonitor: {enabled: true}}", "serviceMonitor.tlsConfig: must be empty"},
 		"seconds as text":           {"configuration.drainSeconds", "ten", "", "at '/configuration/drainSeconds'"},

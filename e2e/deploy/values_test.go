@@ -80,11 +80,15 @@ var settings = []setting{
 	{"service.type", "LoadBalancer", "", "Service gateway", "spec.type", "LoadBalancer"},
 	{"service.port", "8443", "", "Service gateway", "spec.ports", "port: 8443"},
 	{"service.nodePort", "30080", "{service: {type: NodePort}}", "Service gateway", "spec.ports", "nodePort: 30080"},
+	{"service.appProtocol", "kubernetes.io/h2c", "", "Service gateway", "spec.ports", "appProtocol: kubernetes.io/h2c"},
+	{"service.clusterIP", "None", "", "Service gateway", "spec", "clusterIP: None"},
 	{"service.annotations", "{a: b}", "", "Service gateway", "metadata.annotations", "a: b"},
 	{"service.labels", "{a: b}", "", "Service gateway", "metadata.labels", "a: b"},
 	{"service.loadBalancerClass", "example.com/internal", "{service: {type: LoadBalancer}}", "Service gateway", "spec", "loadBalancerClass: example.com/internal"},
 	{"service.loadBalancerSourceRanges", "[10.0.0.0/8]", "{service: {type: LoadBalancer}}", "Service gateway", "spec", "- 10.0.0.0/8"},
 	{"service.loadBalancerIP", "192.0.2.1", "{service: {type: LoadBalancer}}", "Service gateway", "spec", "loadBalancerIP: 192.0.2.1"},
+	{"service.allocateLoadBalancerNodePorts", "false", "{service: {type: LoadBalancer}}", "Service gateway", "spec", "allocateLoadBalancerNodePorts: false"},
+	{"service.healthCheckNodePort", "32000", "{service: {type: LoadBalancer, externalTrafficPolicy: Local}}", "Service gateway", "spec", "healthCheckNodePort: 32000"},
 	{"service.externalIPs", "[192.0.2.1]", "", "Service gateway", "spec", "- 192.0.2.1"},
 	{"service.externalTrafficPolicy", "Local", "{service: {type: LoadBalancer}}", "Service gateway", "spec", "externalTrafficPolicy: Local"},
 	{"service.internalTrafficPolicy", "Local", "", "Service gateway", "spec", "internalTrafficPolicy: Local"},
@@ -106,11 +110,14 @@ var settings = []setting{
 	{"httpRoute.filters", "[{type: RequestHeaderModifier, requestHeaderModifier: {remove: [x-a]}}]", "{httpRoute: {enabled: true, parentRefs: [{name: public}]}}", "HTTPRoute gateway", "spec.rules", "x-a"},
 	{"serviceAccount.name", "own", "", "", "spec.template.spec.serviceAccountName", "own"},
 	{"serviceAccount.annotations", "{a: b}", "{mode: APIServer, configuration: null}", "ServiceAccount gateway", "metadata.annotations", "a: b"},
+	{"serviceAccount.automountServiceAccountToken", "true", "{serviceAccount: {name: own}}", "", "spec.template.spec.automountServiceAccountToken", "true"},
 	{"serviceAccount.rules", "[{apiGroups: [apps], resources: [deployments], verbs: [get]}]", "{mode: APIServer, configuration: null}", "ClusterRole gateway", "rules", "- deployments"},
+	{"rbac.create", "true", "{mode: APIServer, configuration: null}", "ClusterRoleBinding gateway", "roleRef.name", "gateway"},
 	{"networkPolicy.enabled", "true", "", "NetworkPolicy gateway", "spec.policyTypes", "Ingress"},
 	{"networkPolicy.clients", "[{podSelector: {matchLabels: {app: shop}}}]", "", "NetworkPolicy gateway", "spec.ingress", "app: shop"},
 	{"networkPolicy.monitoring", "[{ipBlock: {cidr: 10.0.0.0/8}}]", "", "NetworkPolicy gateway", "spec.ingress", "cidr: 10.0.0.0/8"},
 	{"serviceMonitor.enabled", "true", "", "ServiceMonitor gateway", "spec.endpoints", "targetPort: admin"},
+	{"serviceMonitor.namespace", "monitoring", "{serviceMonitor: {enabled: true}}", "ServiceMonitor gateway", "spec.namespaceSelector.matchNames", "gateway-system"},
 	{"serviceMonitor.interval", "7s", "{serviceMonitor: {enabled: true}}", "ServiceMonitor gateway", "spec.endpoints", "interval: 7s"},
 	{"serviceMonitor.scrapeTimeout", "5s", "{serviceMonitor: {enabled: true}}", "ServiceMonitor gateway", "spec.endpoints", "scrapeTimeout: 5s"},
 	{"serviceMonitor.labels", "{release: prometheus}", "{serviceMonitor: {enabled: true}}", "ServiceMonitor gateway", "metadata.labels", "release: prometheus"},
@@ -118,10 +125,14 @@ var settings = []setting{
 	{"serviceMonitor.relabelings", "[{targetLabel: a, replacement: b}]", "{serviceMonitor: {enabled: true}}", "ServiceMonitor gateway", "spec.endpoints", "targetLabel: a"},
 	{"serviceMonitor.metricRelabelings", "[{action: labeldrop, regex: route}]", "{serviceMonitor: {enabled: true}}", "ServiceMonitor gateway", "spec.endpoints", "regex: route"},
 	{"prometheusRule.enabled", "true", "", "PrometheusRule gateway", "spec.groups", "alert: GatewayAbsent"},
+	{"prometheusRule.namespace", "monitoring", "{prometheusRule: {enabled: true}}", "PrometheusRule gateway", "metadata.namespace", "monitoring"},
 	{"prometheusRule.labels", "{release: prometheus}", "{prometheusRule: {enabled: true}}", "PrometheusRule gateway", "metadata.labels", "release: prometheus"},
 	{"dashboard.enabled", "true", "", "ConfigMap gateway-dashboard", "data", "admission-gateway"},
+	{"dashboard.namespace", "monitoring", "{dashboard: {enabled: true}}", "ConfigMap gateway-dashboard", "metadata.namespace", "monitoring"},
+	{"dashboard.annotations", "{grafana_folder: gateways}", "{dashboard: {enabled: true}}", "ConfigMap gateway-dashboard", "metadata.annotations", "grafana_folder: gateways"},
 	{"dashboard.labels", "{a: b}", "{dashboard: {enabled: true}}", "ConfigMap gateway-dashboard", "metadata.labels", "a: b"},
 	{"helmTest.enabled", "true", "{admin: {tls: {secretName: s}, tokenSecret: {name: token}}}", "Pod gateway-test", "spec.containers", "--token-file=/etc/gateway/admin-token/token"},
+	{"helmTest.resources", "{limits: {memory: 32Mi}}", "", "Pod gateway-test", "spec.containers", "memory: 32Mi"},
 	{"podSecurityContext", "{fsGroup: 65532, runAsUser: null}", "", "", "spec.template.spec.securityContext", "fsGroup: 65532\nrunAsGroup: 65532\nrunAsNonRoot: true\nseccomp"},
 	{"securityContext", "{privileged: false}", "", "", "spec.template.spec.containers", "privileged: false"},
 	{"podAnnotations", "{a: b}", "", "", "spec.template.metadata.annotations", "a: b"},
@@ -185,7 +196,7 @@ func allValues(t *testing.T) string {
 	for _, s := range settings {
 		isAlone := s.key == "mode" || s.key == "existingConfigMap" || strings.HasSuffix(s.key, "verride") || strings.HasPrefix(s.key, "httpRoute.") ||
 			s.key == "podDisruptionBudget.maxUnavailable" || s.key == "replicas" || s.key == "autoscaling.enabled" || strings.HasSuffix(s.key, "clientCASecret") ||
-			strings.Contains(s.beside, "mode:") || s.key == "service.ipFamilies" || s.key == "service.externalIPs" || s.key == "service.ipFamilyPolicy" || s.key == "terminationGracePeriodSeconds"
+			strings.Contains(s.beside, "mode:") || s.key == "service.ipFamilies" || s.key == "service.externalIPs" || s.key == "service.clusterIP" || strings.HasSuffix(s.key, ".namespace") || s.key == "service.ipFamilyPolicy" || s.key == "terminationGracePeriodSeconds"
 		if !isAlone {
 			all = chartutil.CoalesceTables(s.values(t), all)
 		}
@@ -248,9 +259,13 @@ func TestChartValues(t *testing.T) {
 func TestChartWithout(t *testing.T) {
 	for key, gone := range map[string]string{
 		"autoscaling.enabled": "HorizontalPodAutoscaler gateway", "podDisruptionBudget.enabled": "PodDisruptionBudget gateway",
-		"networkPolicy.enabled": "NetworkPolicy gateway", "helmTest.enabled": "Pod gateway-test",
+		"networkPolicy.enabled": "NetworkPolicy gateway", "helmTest.enabled": "Pod gateway-test", "rbac.create": "ClusterRole gateway",
 	} {
-		text, err := template(t, (&setting{key: key, value: "false"}).values(t))
+		beside := ""
+		if key == "rbac.create" {
+			beside = "{mode: APIServer, configuration: null}"
+		}
+		text, err := template(t, (&setting{key: key, value: "false", beside: beside}).values(t))
 		if err != nil || objects(t, text)[gone] != nil {
 			t.Errorf("%s: there is a %s (%v)", key, gone, err)
 		}
@@ -368,6 +383,51 @@ func TestChartValuesAreAllThere(t *testing.T) {
 	for _, key := range known {
 		if _, has, err := unstructured.NestedFieldNoCopy(values, strings.Split(key, ".")...); !has || err != nil {
 			t.Errorf("values.yaml does not have %s (%v)", key, err)
+		}
+	}
+}
+
+// What the chart's README names for values of other charts are values of this one, and it names all that a user of those
+// charts can have in mind.
+func TestChartValuesBesideOthers(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(helm, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## Coming from other charts\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	known := readValuesSchema(t)
+	left := maps.Clone(known)
+	isKnown := func(key string) bool {
+		for k := range known {
+			if k == key || strings.HasPrefix(k, key+".") {
+				return true
+			}
+		}
+		return key == "configuration"
+	}
+	rows, named := 0, regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		rows++
+		for _, m := range named.FindAllStringSubmatch(cells[2], -1) {
+			if !isKnown(m[1]) {
+				t.Errorf("the chart has no %s: %s", m[1], line)
+			}
+			delete(left, m[1])
+		}
+	}
+	if rows < 30 {
+		t.Errorf("the table has %d rows", rows)
+	}
+	// What no other chart has.
+	own := regexp.MustCompile(`^(mode|policies|policySources|policyObjects|admin\.|ingress\.|httpRoute\.|podDisruptionBudget\.enabled)`)
+	for key := range left {
+		if !own.MatchString(key) {
+			t.Errorf("the table leaves out %s", key)
 		}
 	}
 }

@@ -43,11 +43,12 @@ type values struct {
 	Ingress        ingress        `json:"ingress"`
 	HTTPRoute      httpRoute      `json:"httpRoute"`
 	ServiceAccount serviceAccount `json:"serviceAccount"`
+	RBAC           rbac           `json:"rbac"`
 	NetworkPolicy  networkPolicy  `json:"networkPolicy"`
 
 	ServiceMonitor serviceMonitor `json:"serviceMonitor"`
-	PrometheusRule labelled       `json:"prometheusRule"`
-	Dashboard      labelled       `json:"dashboard"`
+	PrometheusRule prometheusRule `json:"prometheusRule"`
+	Dashboard      dashboard      `json:"dashboard"`
 	HelmTest       helmTest       `json:"helmTest"`
 
 	PodSecurityContext corev1.PodSecurityContext `json:"podSecurityContext"`
@@ -144,11 +145,15 @@ type service struct {
 	Type                     string            `json:"type" enum:"ClusterIP|NodePort|LoadBalancer"`
 	Port                     int32             `json:"port" minimum:"0" maximum:"65535"`
 	NodePort                 int32             `json:"nodePort" minimum:"0" maximum:"65535"`
+	AppProtocol              string            `json:"appProtocol"`
+	ClusterIP                string            `json:"clusterIP"`
 	Annotations              map[string]string `json:"annotations"`
 	Labels                   map[string]string `json:"labels"`
 	LoadBalancerClass        string            `json:"loadBalancerClass"`
 	LoadBalancerSourceRanges []string          `json:"loadBalancerSourceRanges"`
 	LoadBalancerIP           string            `json:"loadBalancerIP"`
+	AllocateNodePorts        bool              `json:"allocateLoadBalancerNodePorts"`
+	HealthCheckNodePort      int32             `json:"healthCheckNodePort" minimum:"0" maximum:"65535"`
 	ExternalIPs              []string          `json:"externalIPs"`
 	ExternalTrafficPolicy    string            `json:"externalTrafficPolicy" enum:"|Cluster|Local"`
 	InternalTrafficPolicy    string            `json:"internalTrafficPolicy" enum:"|Cluster|Local"`
@@ -189,7 +194,12 @@ type httpRoute struct {
 type serviceAccount struct {
 	Name        string              `json:"name"`
 	Annotations map[string]string   `json:"annotations"`
+	Automount   bool                `json:"automountServiceAccountToken"`
 	Rules       []rbacv1.PolicyRule `json:"rules"`
+}
+
+type rbac struct {
+	Create bool `json:"create"`
 }
 
 type networkPolicy struct {
@@ -200,6 +210,7 @@ type networkPolicy struct {
 
 type serviceMonitor struct {
 	Enabled           bool              `json:"enabled"`
+	Namespace         string            `json:"namespace"`
 	Interval          string            `json:"interval" pattern:"^[0-9]+(ms|s|m|h)$"`
 	ScrapeTimeout     string            `json:"scrapeTimeout" pattern:"^([0-9]+(ms|s|m|h))?$"`
 	Labels            map[string]string `json:"labels"`
@@ -208,13 +219,22 @@ type serviceMonitor struct {
 	MetricRelabelings []anyObject       `json:"metricRelabelings"`
 }
 
-type labelled struct {
-	Enabled bool              `json:"enabled"`
-	Labels  map[string]string `json:"labels"`
+type prometheusRule struct {
+	Enabled   bool              `json:"enabled"`
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels"`
+}
+
+type dashboard struct {
+	Enabled     bool              `json:"enabled"`
+	Namespace   string            `json:"namespace"`
+	Annotations map[string]string `json:"annotations"`
+	Labels      map[string]string `json:"labels"`
 }
 
 type helmTest struct {
-	Enabled bool `json:"enabled"`
+	Enabled   bool                        `json:"enabled"`
+	Resources corev1.ResourceRequirements `json:"resources"`
 }
 
 // anyObject is an object whose form others define.
