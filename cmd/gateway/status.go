@@ -31,7 +31,10 @@ const (
 )
 
 // statusFlags say which gateway is asked, and what for.
-type statusFlags struct{ admin, tokenFile, caFile, request, output string }
+type statusFlags struct {
+	admin, tokenFile, caFile, request, output string
+	isStrict                                  bool
+}
 
 func newStatus() *cobra.Command {
 	var f statusFlags
@@ -43,7 +46,8 @@ its limits, the servers of its backends, what its policies read, certificates, a
 
 With --request it prints which policies and limits match a request, by its method and path, and why the others do not. Nothing is sent to the backend.
 
-The exit code is 1 if the gateway is not ready or cannot be asked, 2 if a flag is wrong.`,
+The exit code is 1 if the gateway is not ready or cannot be asked, 2 if a flag is wrong. With --strict it is 1 too while
+the newest policy files or the newest configuration are not in force.`,
 		Example: `  gateway status
   gateway status --admin https://gateway-admin.team-a.svc:8081 --ca-file ca.crt --token-file token
   gateway status --request 'POST /apis/example.com/v1/namespaces/team-a/widgets'
@@ -57,6 +61,7 @@ The exit code is 1 if the gateway is not ready or cannot be asked, 2 if a flag i
 	flags.StringVar(&f.tokenFile, "token-file", "", "show the token in `FILE`")
 	flags.StringVar(&f.caFile, "ca-file", "", "trust the authorities in `FILE` in place of the system's")
 	flags.StringVar(&f.request, "request", "", "print what becomes of the request `'METHOD PATH'`; a URL in place of the path says the host too")
+	flags.BoolVar(&f.isStrict, "strict", false, "fail while the newest files are not in force")
 	flags.StringVarP(&f.output, "output", "o", "text", "print as `FORMAT`: text or json")
 	choices(cmd, "output", "text", "json")
 	return cmd
@@ -100,7 +105,7 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 	} else {
 		err = printStatus(inColor(out, f.output, statusColors()), &s)
 	}
-	if err == nil && !s.IsReady() {
+	if err == nil && (!s.IsReady() || f.isStrict && !s.IsNewest()) {
 		return &failure{code: exitFailure}
 	}
 	return err

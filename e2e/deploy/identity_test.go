@@ -243,8 +243,8 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue makes a certificate, for 127.0.0.1 too.
-func (a *authority) issue(t *testing.T, user string, groups []string) tls.Certificate {
+// issue makes a certificate, for 127.0.0.1 and hosts too.
+func (a *authority) issue(t *testing.T, user string, groups []string, hosts ...string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -252,7 +252,7 @@ func (a *authority) issue(t *testing.T, user string, groups []string) tls.Certif
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: user, Organization: groups}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames: hosts, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.certificate, key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)

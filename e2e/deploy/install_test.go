@@ -26,9 +26,7 @@ import (
 // TestInstallBeforeAPIServer follows docs/install.md in front of a kube-apiserver with RBAC. Nothing runs Pods there, so the test
 // does: it runs the container of the Deployment that the page applies, with its arguments and its mounts.
 func TestInstallBeforeAPIServer(t *testing.T) {
-	if out, err := exec.Command("unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt").CombinedOutput(); err != nil {
-		t.Skipf("the container's mounts cannot be made: %v\n%s", err, out)
-	}
+	needsMounts(t)
 	issuer, dir := newAuthority(t), t.TempDir()
 	authorities := filepath.Join(dir, "authority.crt")
 	write(t, authorities, encoded("CERTIFICATE", issuer.certificate.Raw))
@@ -95,54 +93,74 @@ func (c *cluster) play(t *testing.T, ctx context.Context, shared *store, namespa
 	}) != nil {
 		return "it is not applied"
 	}
-	dir, pod := t.TempDir(), deployment.Spec.Template.Spec
-	container, admin := pod.Containers[0], ""
+	pod, admin := &deployment.Spec.Template.Spec, ""
 	for admin == "" || admin == listen {
 		admin = testutil.FreeAddress(t)
 	}
-	script := "set -e\nmount -t tmpfs none /etc\nmount -t tmpfs none /run\n"
-	bind := func(folder, at string) {
-		script += fmt.Sprintf("mkdir -p %s\nmount --bind -o ro %s %[1]s\n", at, folder)
-	}
-	for _, m := range container.VolumeMounts {
-		folder := filepath.Join(dir, m.Name)
-		c.project(t, namespace, folder, volume(pod.Volumes, m.Name))
-		bind(folder, m.MountPath)
-	}
-	env := []string{"PATH=" + os.Getenv("PATH")}
+	var prepare string
+	var env []string
 	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
-		account := filepath.Join(dir, "account")
+		account := filepath.Join(t.TempDir(), "account")
 		certificate, err := os.ReadFile(filepath.Join(shared.certificates(c), "apiserver.crt"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		files(t, account, map[string]string{"token": c.token(t, namespace, pod.ServiceAccountName), "ca.crt": string(certificate), "namespace": namespace})
-		bind(account, "/run/secrets/kubernetes.io/serviceaccount")
+		prepare = bind(account, "/run/secrets/kubernetes.io/serviceaccount")
 		host, port, err := net.SplitHostPort(strings.TrimPrefix(c.url, "https://"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		env = append(env, "KUBERNETES_SERVICE_HOST="+host, "KUBERNETES_SERVICE_PORT="+port)
+		env = []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}
 	}
-	for _, e := range container.Env {
-		env = append(env, e.Name+"="+e.Value)
-	}
-	// A Pod has ports of its own, and this one shares the machine's.
-	script += "exec " + gateway + " " + strings.Join(container.Args, " ") + " --listen=" + listen + " --admin=" + admin + "\n"
 	var log bytes.Buffer
-	command := exec.CommandContext(ctx, "unshare", "--mount", "--map-root-user", "sh", "-c", script)
-	command.Env, command.Stdout, command.Stderr = env, &log, &log
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A Pod has ports of its own, and this one shares the machine's.
+	command := c.container(t, ctx, namespace, t.TempDir(), prepare, pod, append(pod.Containers[0].Args, "--listen="+listen, "--admin="+admin))
+	command.Env, command.Stdout, command.Stderr = append(command.Env, env...), &log, &log
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if until(ctx, answers("http://"+admin+container.ReadinessProbe.HTTPGet.Path)) == nil {
+	if until(ctx, answers("http://"+admin+pod.Containers[0].ReadinessProbe.HTTPGet.Path)) == nil {
 		replicas := *deployment.Spec.Replicas
 		c.must(t, "", "patch", "deployment", "gateway", "--namespace="+namespace, "--subresource=status", "--type=merge", "--patch", fmt.Sprintf(
 			`{"status":{"observedGeneration":%d,"replicas":%d,"updatedReplicas":%[2]d,"readyReplicas":%[2]d,"availableReplicas":%[2]d}}`, deployment.Generation, replicas))
 	}
 	_ = command.Wait()
 	return log.String()
+}
+
+// container returns the command of the first container of a Pod, with its variables and its volumes as a kubelet mounts them.
+// The files of the volumes are written below a folder; prepare is what the shell does before.
+func (c *cluster) container(t *testing.T, ctx context.Context, namespace, dir, prepare string, pod *corev1.PodSpec, args []string) *exec.Cmd {
+	t.Helper()
+	container := pod.Containers[0]
+	script := "set -e\nmount -t tmpfs none /etc\nmount -t tmpfs none /run\n" + prepare
+	for _, m := range container.VolumeMounts {
+		folder := filepath.Join(dir, m.Name)
+		c.project(t, namespace, folder, volume(pod.Volumes, m.Name))
+		script += bind(folder, m.MountPath)
+	}
+	script += "exec " + gateway + " " + strings.Join(args, " ") + "\n"
+	command := exec.CommandContext(ctx, "unshare", "--mount", "--map-root-user", "sh", "-c", script)
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	command.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for _, e := range container.Env {
+		command.Env = append(command.Env, e.Name+"="+e.Value)
+	}
+	return command
+}
+
+// bind returns the commands that mount a folder at a path.
+func bind(folder, at string) string {
+	return fmt.Sprintf("mkdir -p %s\nmount --bind -o ro %s %[1]s\n", at, folder)
+}
+
+// needsMounts skips the test where the mounts of a container cannot be made.
+func needsMounts(t *testing.T) {
+	t.Helper()
+	if out, err := exec.Command("unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "none", "/mnt").CombinedOutput(); err != nil {
+		t.Skipf("the container's mounts cannot be made: %v\n%s", err, out)
+	}
 }
 
 // until asks again and again until ok returns true, or ctx ends.
@@ -177,6 +195,13 @@ func (c *cluster) project(t *testing.T, namespace, folder string, v corev1.Volum
 				t.Fatal(err)
 			}
 			texts[name] = string(text)
+		}
+		if items := v.Secret.Items; len(items) > 0 {
+			all := texts
+			texts = map[string]string{}
+			for _, item := range items {
+				texts[item.Path] = all[item.Key]
+			}
 		}
 	default:
 		t.Fatalf("the volume %q is of another kind", v.Name)

@@ -170,6 +170,16 @@ func (s *Status) IsReady() bool {
 	return true
 }
 
+// IsNewest reports whether the newest files are in force: the configuration's and those of policies.
+func (s *Status) IsNewest() bool {
+	for i := range s.Policies.Folders {
+		if s.Policies.Folders[i].LastFailure != nil {
+			return false
+		}
+	}
+	return s.Configuration.LastFailure == nil && s.Policies.LastFailure == nil
+}
+
 // report runs the checks of readiness.
 func (c checks) report() []Readiness {
 	all := make([]Readiness, len(c.all))

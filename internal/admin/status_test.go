@@ -261,3 +261,20 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("another host answered %+v", got)
 	}
 }
+
+// TestIsNewest: a status says whether newer files than those in force were refused, wherever they are.
+func TestIsNewest(t *testing.T) {
+	failed := &admin.Failure{}
+	for _, s := range []admin.Status{
+		{Configuration: admin.Configuration{LastFailure: failed}},
+		{Policies: admin.Policies{LastFailure: failed}},
+		{Policies: admin.Policies{Folders: []admin.PolicyFolder{{Path: "a"}, {Path: "b", LastFailure: failed}}}},
+	} {
+		if s.IsNewest() {
+			t.Errorf("%+v", s)
+		}
+	}
+	if s := (admin.Status{Policies: admin.Policies{Folders: []admin.PolicyFolder{{Path: "a"}}}}); !s.IsNewest() {
+		t.Error("all files are in force")
+	}
+}
