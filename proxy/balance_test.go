@@ -28,7 +28,7 @@ import (
 // Each setting reaches the client of the backend.
 func TestClientConfig(t *testing.T) {
 	u := config.UpstreamSpec{
-		Endpoints: []string{"http://a"}, Dialect: config.Plain, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
+		Endpoints: []string{"http://a"}, Dialect: config.Plain, Protocol: config.Auto, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
 		IdleTimeoutSeconds: 5, QueueTimeoutSeconds: 6, MaxConnections: 7,
 		Balance: config.Balance{
 			ResolvePeriodSeconds: 8, MaxConnectionsPerEndpoint: 9, MaxPendingRequests: 10,
@@ -39,7 +39,7 @@ func TestClientConfig(t *testing.T) {
 		},
 	}
 	want := upstream.Config{
-		Endpoints: []string{"http://a"}, ResolvePeriod: 8 * time.Second,
+		Endpoints: []string{"http://a"}, ResolvePeriod: 8 * time.Second, Protocol: upstream.Auto,
 		Timeouts: upstream.Timeouts{
 			Connect: time.Second, Answer: 2 * time.Second, Body: 3 * time.Second, Stream: 4 * time.Second, Idle: 5 * time.Second,
 		},

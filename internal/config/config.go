@@ -26,6 +26,18 @@ const (
 	Plain Dialect = "Plain"
 )
 
+// HTTPProtocol is the version of HTTP in which a backend is asked.
+type HTTPProtocol string
+
+// The protocols.
+const (
+	HTTP1 HTTPProtocol = "HTTP1"
+	// HTTP2 is agreed on by ALPN if the endpoints have the scheme https, and known beforehand if not.
+	HTTP2 HTTPProtocol = "HTTP2"
+	// Auto is what the server prefers by ALPN: HTTP/1.1 if the endpoints do not have the scheme https.
+	Auto HTTPProtocol = "Auto"
+)
+
 // UnderscoreHeaders says what happens to request headers with '_' in their names, which some backends take for the
 // same names with '-'.
 type UnderscoreHeaders string
@@ -144,6 +156,9 @@ type UpstreamSpec struct {
 	Dialect Dialect `json:"dialect"`
 	// isAssumed says that neither the file nor a flag says the dialect of a backend that is named by its URL.
 	isAssumed bool
+	// Protocol is the version of HTTP in which the backend is asked: HTTP1, HTTP2, or Auto for what its servers prefer
+	// behind TLS.
+	Protocol HTTPProtocol `json:"protocol"`
 	// TokenFile is a file with the bearer token of what the gateway asks on its own account: the objects that policies
 	// refer to, and what users may do. Empty means none. A path in a file is relative to its directory.
 	TokenFile string `json:"tokenFile"`
@@ -327,6 +342,7 @@ func Default() *Configuration {
 func defaultUpstream() UpstreamSpec {
 	return UpstreamSpec{
 		Credentials:            PassCredentials,
+		Protocol:               HTTP1,
 		ConnectTimeoutSeconds:  5,
 		ResponseTimeoutSeconds: 60,
 		BodyTimeoutSeconds:     60,

@@ -31,7 +31,7 @@ import (
 func wordLists() []any {
 	return []any{
 		admitOns, anonymous, auditModes, clientCertificates, credentials, dialects, errorFormats, eventWays, explainedValues,
-		fieldNames, forwarded, loggedRequests, logFormats, logLevels, metricNames, protocols, redisModes, regoVersions, requestIDs,
+		fieldNames, forwarded, httpProtocols, loggedRequests, logFormats, logLevels, metricNames, protocols, redisModes, regoVersions, requestIDs,
 		tlsVersions, underscores, undescribedWays, writeLocks, []apiserverv1.AudienceMatchPolicyType{apiserverv1.AudienceMatchPolicyMatchAny},
 	}
 }

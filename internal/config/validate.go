@@ -8,9 +8,10 @@ import (
 )
 
 var (
-	dialects    = []Dialect{Kubernetes, Plain}
-	underscores = []UnderscoreHeaders{Refuse, Drop, Pass}
-	forwarded   = []ForwardedHeader{XForwardedFor, Forwarded}
+	dialects      = []Dialect{Kubernetes, Plain}
+	httpProtocols = []HTTPProtocol{HTTP1, HTTP2, Auto}
+	underscores   = []UnderscoreHeaders{Refuse, Drop, Pass}
+	forwarded     = []ForwardedHeader{XForwardedFor, Forwarded}
 )
 
 func (v *validator) configuration(c *Configuration) {
@@ -90,6 +91,9 @@ func (v *validator) upstream(path string, u *UpstreamSpec) {
 	}
 	if !slices.Contains(dialects, u.Dialect) {
 		v.check(path+".dialect", notOneOf(string(u.Dialect), dialects))
+	}
+	if !slices.Contains(httpProtocols, u.Protocol) {
+		v.check(path+".protocol", notOneOf(string(u.Protocol), httpProtocols))
 	}
 	v.basePaths(path, u)
 	v.serviceAccount(path, u)
