@@ -24,7 +24,7 @@ func clientConfig(u *config.UpstreamSpec) upstream.Config {
 	c := upstream.Config{
 		Endpoints:     u.Servers(),
 		ResolvePeriod: u.ResolvePeriodSeconds.Duration(),
-		Protocol:      map[config.HTTPProtocol]upstream.Protocol{config.HTTP2: upstream.HTTP2, config.Auto: upstream.Auto}[u.Protocol],
+		Protocol:      map[config.HTTPProtocol]upstream.Protocol{config.HTTP2Protocol: upstream.HTTP2, config.AutoProtocol: upstream.Auto}[u.Protocol],
 		Timeouts: upstream.Timeouts{
 			Connect: u.ConnectTimeoutSeconds.Duration(),
 			Answer:  u.ResponseTimeoutSeconds.Duration(),

@@ -28,7 +28,7 @@ import (
 // Each setting reaches the client of the backend.
 func TestClientConfig(t *testing.T) {
 	u := config.UpstreamSpec{
-		Endpoints: []string{"http://a"}, Dialect: config.Plain, Protocol: config.Auto, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
+		Endpoints: []string{"http://a"}, Dialect: config.Plain, Protocol: config.AutoProtocol, ConnectTimeoutSeconds: 1, ResponseTimeoutSeconds: 2, BodyTimeoutSeconds: 3, StreamTimeoutSeconds: 4,
 		IdleTimeoutSeconds: 5, QueueTimeoutSeconds: 6, MaxConnections: 7,
 		Balance: config.Balance{
 			ResolvePeriodSeconds: 8, MaxConnectionsPerEndpoint: 9, MaxPendingRequests: 10,

@@ -31,11 +31,11 @@ type HTTPProtocol string
 
 // The protocols.
 const (
-	HTTP1 HTTPProtocol = "HTTP1"
-	// HTTP2 is agreed on by ALPN if the endpoints have the scheme https, and known beforehand if not.
-	HTTP2 HTTPProtocol = "HTTP2"
-	// Auto is what the server prefers by ALPN: HTTP/1.1 if the endpoints do not have the scheme https.
-	Auto HTTPProtocol = "Auto"
+	HTTP1Protocol HTTPProtocol = "HTTP1"
+	// HTTP2Protocol is agreed on by ALPN if the endpoints have the scheme https, and known beforehand if not.
+	HTTP2Protocol HTTPProtocol = "HTTP2"
+	// AutoProtocol is what the server prefers by ALPN: HTTP/1.1 if the endpoints do not have the scheme https.
+	AutoProtocol HTTPProtocol = "Auto"
 )
 
 // UnderscoreHeaders says what happens to request headers with '_' in their names, which some backends take for the
@@ -342,7 +342,7 @@ func Default() *Configuration {
 func defaultUpstream() UpstreamSpec {
 	return UpstreamSpec{
 		Credentials:            PassCredentials,
-		Protocol:               HTTP1,
+		Protocol:               HTTP1Protocol,
 		ConnectTimeoutSeconds:  5,
 		ResponseTimeoutSeconds: 60,
 		BodyTimeoutSeconds:     60,

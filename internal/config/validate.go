@@ -9,7 +9,7 @@ import (
 
 var (
 	dialects      = []Dialect{Kubernetes, Plain}
-	httpProtocols = []HTTPProtocol{HTTP1, HTTP2, Auto}
+	httpProtocols = []HTTPProtocol{HTTP1Protocol, HTTP2Protocol, AutoProtocol}
 	underscores   = []UnderscoreHeaders{Refuse, Drop, Pass}
 	forwarded     = []ForwardedHeader{XForwardedFor, Forwarded}
 )

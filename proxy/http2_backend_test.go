@@ -87,8 +87,8 @@ func TestHTTP2Backend(t *testing.T) {
 		}
 		return all + upgraded(t, front)
 	}
-	first := answers(config.HTTP1)
-	if second := answers(config.Auto); second != first {
+	first := answers(config.HTTP1Protocol)
+	if second := answers(config.AutoProtocol); second != first {
 		t.Errorf("by HTTP/2:\n%s\nby HTTP/1.1:\n%s", second, first)
 	}
 	for _, one := range conns {
