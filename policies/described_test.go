@@ -98,12 +98,14 @@ paths:
 `
 	policy := func(groups, resources, operations string) string {
 		return shop + `apiVersion: admission-gateway.io/v1alpha1
-kind: ConventionPolicy
+kind: RegoPolicy
 metadata: {name: a}
 spec:
   matchConstraints:
     resourceRules: [{apiGroups: ` + groups + `, resources: ` + resources + `, apiVersions: ["*"], operations: ` + operations + `}]
-  checks: {conditions: Warn}
+  rego: |
+    package p
+    deny contains "no" if input.review.name == "x"
 `
 	}
 	limit := func(match string) string {

@@ -84,6 +84,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 // execute runs the command that the arguments name and returns the process's exit code. Errors are one sentence on
 // stderr, without the usage: it would bury them.
 func execute(root *cobra.Command, args []string) int {
+	nameShells(root)
 	markRuntimeErrors(root)
 	if len(args) > 0 && args[0] == "test" {
 		if i := slices.Index(args, "-run"); i > 0 { // as 'go test' has it
@@ -104,6 +105,22 @@ func execute(root *cobra.Command, args []string) int {
 		cmd.PrintErrf("%s: %v\n", cmd.CommandPath(), failed.err)
 	}
 	return failed.code
+}
+
+// nameShells lets the command for completion refuse a shell that it does not know. Cobra's own prints its help instead.
+func nameShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Args = cobra.ArbitraryArgs
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return usageError("there is no completion for the shell '%s'; '%s --help' lists the shells", args[0], cmd.CommandPath())
+				}
+				return cmd.Help()
+			}
+		}
+	}
 }
 
 // failure is an error with an exit code; without err there is nothing left to say.
@@ -142,6 +159,13 @@ func markRuntimeErrors(root *cobra.Command) {
 
 // flagError says which flag may have been meant.
 func flagError(cmd *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	if errors.As(err, &wrong) {
+		wanted := map[string]string{"int": "a whole number", "float64": "a number", "bool": "'true' or 'false'"}[wrong.GetFlag().Value.Type()]
+		if wanted != "" {
+			return usageError("--%s: must be %s, not '%s'", wrong.GetFlag().Name, wanted, wrong.GetValue())
+		}
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return usageError("%s", firstLine(err))

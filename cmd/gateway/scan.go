@@ -124,6 +124,9 @@ func (f *scanFlags) scan(ctx context.Context, cmd *cobra.Command, paths []string
 	o, c, err := &f.options, (*config.Configuration)(nil), error(nil)
 	if f.config != "" || f.backend.Upstream != "" || f.backend.Kubeconfig != "" {
 		if c, err = config.Load(f.config, f.backend); err != nil {
+			if rest, is := strings.CutPrefix(err.Error(), "--upstream:"); is && f.backend.Upstream != "" {
+				err = errors.New("--backend:" + rest) // as the flag is called here
+			}
 			return nil, scan.UsageError{Err: err}
 		}
 		if len(paths) == 0 {

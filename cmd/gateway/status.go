@@ -146,7 +146,7 @@ func (f *statusFlags) get(ctx context.Context, client *http.Client, path string)
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("the admin listener does not answer: %w", err)
+		return nil, fmt.Errorf("the admin listener does not answer; --admin names that of a running gateway: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)

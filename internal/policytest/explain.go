@@ -70,6 +70,9 @@ func Explain(ctx context.Context, q *Question) (*story.Story, error) {
 	if q.Set == nil {
 		addLines(explained, all.read(q.Policies))
 	}
+	if unknown := undescribed(set, q.Case.Object); q.Case.Request == nil && unknown != "" {
+		explained.Unknown = append(explained.Unknown, unknown)
+	}
 	explained.Unknown = append(explained.Unknown, "what other requests are counted by rate limits, and all that the backend has beside what is given here")
 	return explained, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/policies"
@@ -172,6 +174,23 @@ func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 		plural, isNamespaced = guessed.Resource, o.Metadata.Namespace != ""
 	}
 	return kubernetesPaths(kind, plural, isNamespaced, &o)
+}
+
+// undescribed says that neither the policies nor Kubernetes have the kind of an object; "" if they have.
+func undescribed(set *policies.Set, object json.RawMessage) string {
+	o := nameOf(object)
+	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
+	if _, _, known := policies.NativeResource(kind.GroupKind()); known || o.Kind == "" {
+		return ""
+	}
+	kinds := map[string]bool{}
+	for _, r := range set.Registry().Resources() {
+		if r.GroupVersionKind() == kind {
+			return ""
+		}
+		kinds[r.Names.Kind] = true
+	}
+	return fmt.Sprintf("the resource of the object: no policy file describes the kind '%s' of '%s'%s", o.Kind, o.APIVersion, manifest.Suggest(o.Kind, maps.Keys(kinds)))
 }
 
 // bareResources returns the names of the resources whose objects have no kind.
