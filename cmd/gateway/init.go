@@ -87,7 +87,7 @@ func (f *initFlags) write(cmd *cobra.Command, dir string) error {
 			return err
 		}
 	}
-	start := library.Start{IsKubernetes: backend == "Kubernetes", Warns: action == "Warn"}
+	start := library.Start{IsKubernetes: backend == "Kubernetes", Warns: action == "Warn", Version: version()}
 	files, err := start.Files()
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ type Start struct {
 	IsKubernetes bool
 	// Warns makes all policies warn, and refuse nothing yet.
 	Warns bool
+	// Version is the version of the gateway that the workflow installs; by default the latest.
+	Version string
 }
 
 // The sets that a team begins with.
@@ -48,9 +50,20 @@ func (s Start) Files() (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[to] = data
+		all[to] = s.pin(data)
 	}
 	return all, nil
+}
+
+// isRelease reports whether a version can be installed by its name: builds of changed files cannot.
+var isRelease = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`).MatchString
+
+// pin names the version of the gateway in a workflow. Go verifies it by its checksum database.
+func (s Start) pin(workflow []byte) []byte {
+	if !isRelease(s.Version) {
+		return workflow
+	}
+	return []byte(strings.Replace(string(workflow), "cmd/gateway@latest", "cmd/gateway@"+s.Version, 1))
 }
 
 var denied = regexp.MustCompile(`(?m)decision: Denied, message: (.*)\}$`)

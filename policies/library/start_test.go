@@ -3,6 +3,7 @@ package library_test
 import (
 	"context"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,34 @@ func TestMetadataOfTemplates(t *testing.T) {
 			if got = slices.Compact(got); !slices.Equal(got, want) {
 				t.Errorf("a %s with %s: wrong are %q, want %q", h.kind, c.metadata, got, want)
 			}
+		}
+	}
+}
+
+// TestStartPins: the workflow installs the version of the gateway that wrote it, and names actions by their commits.
+func TestStartPins(t *testing.T) {
+	for version, want := range map[string]string{
+		"v1.4.0":       "cmd/gateway@v1.4.0\n",
+		"v1.4.0-rc.1":  "cmd/gateway@v1.4.0-rc.1\n",
+		"v1.4.0+dirty": "cmd/gateway@latest\n",
+		"devel":        "cmd/gateway@latest\n",
+	} {
+		files, err := library.Start{Version: version}.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		workflow := string(files[".github/workflows/policies.yml"])
+		if !strings.Contains(workflow, want) {
+			t.Errorf("%s: want %q in\n%s", version, want, workflow)
+		}
+		uses := regexp.MustCompile(`(?m)uses: .*$`).FindAllString(workflow, -1)
+		for _, use := range uses {
+			if !regexp.MustCompile(`@[0-9a-f]{40} # v\d`).MatchString(use) {
+				t.Errorf("%s is not pinned", use)
+			}
+		}
+		if len(uses) == 0 {
+			t.Error("the workflow uses no action")
 		}
 	}
 }
