@@ -7,6 +7,7 @@ require (
 	github.com/gobwas/ws v1.5.0
 	github.com/pocketbase/pocketbase v0.36.8
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/summerwind/h2spec v2.2.1+incompatible
 	go.opentelemetry.io/collector/component/componenttest v0.160.0
 	go.opentelemetry.io/collector/config/configoptional v1.66.0
 	go.opentelemetry.io/collector/consumer/consumertest v0.160.0

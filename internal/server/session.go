@@ -40,6 +40,7 @@ type session struct {
 
 	mu      sync.Mutex // guards what follows, and what streams say that it guards
 	streams []*streamExchange
+	open    int               // of the streams that the client knows to be open, or has reset
 	free    []*streamExchange // for streams to come
 	last    uint32            // the highest stream that was opened
 	receive h2.ReceiveWindow  // of the connection
@@ -224,7 +225,7 @@ func (s *session) answerTo(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.goAway(s.last, own.code, own.why)
-	s.flush()
+	s.flushAll()
 	if own.code != http2.ErrCodeNo {
 		s.server.settings.Load().Log.Debug("a connection of HTTP/2 ends for what its client sent", "peer", s.conn.peer.IP, "cause", own.Error())
 	}

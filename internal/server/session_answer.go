@@ -37,6 +37,7 @@ func (x *streamExchange) sendHead(head []byte, isEnd bool) {
 		return
 	}
 	x.isEnded = isEnd
+	x.endPlace()
 	x.session.out.block(x.id, isEnd, x.session.frame, func(dst []byte) []byte { return h2.AppendAnswer(dst, head) })
 }
 
@@ -52,6 +53,7 @@ func (x *streamExchange) sendData(p []byte, isLast bool) error {
 		s.out.data(x.id, p[:n], isEnd)
 		s.earned.Add(windowsOfData)
 		x.isEnded = x.isEnded || isEnd
+		x.endPlace()
 		x.pace.took(n, 0, s.server.settings.Load().WriteTimeout)
 		p = p[n:]
 	}
@@ -189,6 +191,7 @@ func (o *streamSender) sendPart(p []byte, isLast bool) error {
 	if err == nil && trailers != nil {
 		s.out.block(x.id, true, s.frame, func(dst []byte) []byte { return h2.AppendTrailers(dst, trailers) })
 		x.isEnded = true
+		x.endPlace()
 	}
 	s.flush()
 	if isLast {

@@ -87,7 +87,7 @@ func (s *session) headers(f *http2.HeadersFrame) error {
 	}
 	s.block = block{isOpen: true, since: time.Now(), id: f.StreamID, isEnd: f.StreamEnded()}
 	s.mu.Lock()
-	err := s.open()
+	err := s.openStream()
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -102,8 +102,8 @@ func (s *session) headers(f *http2.HeadersFrame) error {
 	return s.fragment(f.HeaderBlockFragment(), f.HeadersEnded())
 }
 
-// open finds the stream of a block, or opens it.
-func (s *session) open() error {
+// openStream finds the stream of a block, or opens it.
+func (s *session) openStream() error {
 	b := &s.block
 	if x := s.find(b.id); x != nil {
 		switch {
@@ -144,7 +144,7 @@ func (s *session) open() error {
 // processed, so that the client may send it again.
 func (s *session) refusesStream() http2.ErrCode {
 	switch {
-	case s.leaving.isLast(s.block.id), len(s.streams) >= s.maxStreams(), !s.server.takeStream():
+	case s.leaving.isLast(s.block.id), s.open >= s.maxStreams(), len(s.streams) >= 2*s.maxStreams(), !s.server.takeStream():
 		return http2.ErrCodeRefusedStream
 	}
 	return 0
@@ -327,6 +327,7 @@ func (s *session) data(f *http2.DataFrame) error {
 // endBody notes that the client has ended a stream.
 func (s *session) endBody(x *streamExchange) error {
 	x.isBodyOver = true
+	x.endPlace()
 	if x.length >= 0 && x.got != x.length {
 		x.malformed(errOtherLength)
 	}

@@ -40,6 +40,7 @@ type streamExchange struct {
 	// The lock of the session guards what follows.
 	changed     sync.Cond
 	isStarted   bool
+	hasPlace    bool        // among the streams that are open to the client
 	late        *time.Timer // starts it
 	isReset     bool        // by the client, or for what the client has sent
 	isEndedHere bool        // by the gateway
@@ -77,6 +78,8 @@ func (s *session) newStream(id uint32) *streamExchange {
 	x.request.open(o.Memory, &x.peer, x)
 	x.body.budget = o.Memory.Budget
 	s.streams = append(s.streams, x)
+	s.open++
+	x.hasPlace = true
 	return x
 }
 
@@ -130,10 +133,24 @@ func (x *streamExchange) finish() {
 	s.flush()
 }
 
+// endPlace gives the place of a stream to others once both sides have ended it: the client need not wait until the handler has
+// returned. A stream that the client resets keeps its place until then, so that no client has more work done than its streams
+// allow. The lock is held.
+func (x *streamExchange) endPlace() {
+	if x.hasPlace && x.isEnded && x.isBodyOver {
+		x.hasPlace = false
+		x.session.open--
+	}
+}
+
 // remove gives the place of a stream to others.
 func (s *session) remove(x *streamExchange) {
 	if i := slices.Index(s.streams, x); i >= 0 {
 		s.streams = slices.Delete(s.streams, i, i+1)
+	}
+	if x.hasPlace {
+		x.hasPlace = false
+		s.open--
 	}
 	x.giveUp()
 	x.body.release()

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/net/http2"
+
+	"github.com/admission-gateway/gateway/internal/h2/h2test"
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
@@ -74,4 +77,18 @@ func TestSession(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestLastWord: a client is told why its connection ends, whatever else is being written to it at the moment.
+func TestLastWord(t *testing.T) {
+	_, addr := startServer(t, Options{}, echo)
+	for range 200 {
+		c := h2test.Dial(t, addr)
+		h2test.Must(t, c.WriteSettings()) // which is answered by another goroutine than the one that ends the connection
+		h2test.Must(t, c.WritePing(false, [8]byte{}))
+		h2test.Must(t, c.WriteData(1, true, nil))
+		if last := c.Until(t); last.Code != http2.ErrCodeProtocol {
+			t.Fatalf("the last word is %v", last)
+		}
+	}
 }

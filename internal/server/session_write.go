@@ -114,6 +114,15 @@ func (s *session) flush() {
 	}
 }
 
+// flushAll is flush that waits if somebody else writes: the connection ends then. The lock is held, but not while it waits.
+func (s *session) flushAll() {
+	s.flush()
+	for s.out.isBusy || len(s.out.pending) > 0 && !s.out.closed {
+		s.room.Wait()
+		s.flush()
+	}
+}
+
 // kick has what is pending written by another goroutine: who reads must not wait for the client to
 // read.
 func (s *session) kick() {

@@ -51,6 +51,9 @@ var Debian = map[string]string{
 	"etcd":                    "etcd-server",
 	"chromium":                "chromium",
 	"redis-server":            "redis-server",
+	"h2load":                  "nghttp2-client",
+	"nghttp":                  "nghttp2-client",
+	"curl":                    "curl",
 }
 
 // FastAPI is the folder of Debian's FastAPI, for Debian's Python.
