@@ -20,11 +20,15 @@ func (n *node) describeUpstreams() admin.Upstreams {
 		for _, e := range u.Endpoints {
 			shown := admin.Endpoint{
 				Address: e.Address, Host: e.Authority, Status: e.Status.String(), HealthCheck: e.Cause,
-				ConsecutiveFailures: e.Failures, Connections: e.Connections, RequestsInFlight: e.InFlight,
+				IsChecked: e.IsWell, ConsecutiveFailures: e.Failures, Connections: e.Connections, RequestsInFlight: e.InFlight,
 			}
 			if !e.Until.IsZero() {
 				until := e.Until.UTC()
 				shown.EjectedUntil = &until
+			}
+			if !e.Heard.IsZero() {
+				heard := e.Heard.UTC()
+				shown.LastAnswerTime = &heard
 			}
 			one.Endpoints = append(one.Endpoints, shown)
 		}

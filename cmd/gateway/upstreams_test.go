@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/testutil"
@@ -34,6 +35,11 @@ func TestUpstreamsAreShown(t *testing.T) {
 	}
 	testutil.Eventually(t, "the connection is free again", func() bool { return shown().Upstreams[0].IdleConnections == 1 })
 	page := shown()
+	heard := &page.Upstreams[0].Endpoints[0].LastAnswerTime
+	if *heard == nil || time.Since(**heard) < 0 {
+		t.Errorf("it answered last at %v", *heard)
+	}
+	*heard = nil
 	want := admin.Upstreams{Upstreams: []admin.Upstream{{
 		Name: "default", Circuit: "Closed", Connections: 1, IdleConnections: 1,
 		Endpoints: []admin.Endpoint{{Address: backend, Host: backend, Status: "Ready", Connections: 1}},
@@ -52,6 +58,35 @@ func TestUpstreamsAreShown(t *testing.T) {
 		if !strings.Contains(metrics, "\n"+line+"\n") {
 			t.Errorf("the metrics have no line\n%s\nbut\n%s", line, metrics)
 		}
+	}
+}
+
+// TestUnreachableIsNotReady: no page and no command says of a server that it is ready before it has answered, or while it
+// cannot be reached; and what happens to requests is said of it.
+func TestUnreachableIsNotReady(t *testing.T) {
+	p := startServe(t, "127.0.0.1:1")
+	state := func() string {
+		var page admin.Upstreams
+		if err := json.Unmarshal([]byte(p.get("/upstreams").body), &page); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"the page": p.get("/").body, "gateway status": run("status", "--admin", p.admin).stdout} {
+			if _, upstreams, _ := strings.Cut(strings.ToUpper(text), "UPSTREAM"); strings.Contains(upstreams, "READY") {
+				t.Errorf("%s says that an unreachable server is ready:\n%s", name, text)
+			}
+		}
+		return page.Upstreams[0].Endpoints[0].State()
+	}
+	if got := state(); got != "Not tried yet" && !strings.HasPrefix(got, "Failing, ") { // the gateway asks for its version
+		t.Error(got)
+	}
+	for range 2 {
+		if r := fetch("http://" + p.listen + "/v2/things"); r.code != 503 {
+			t.Fatalf("a request is answered %+v", r)
+		}
+	}
+	if got := state(); !strings.HasPrefix(got, "Failing, its last ") || !strings.HasSuffix(got, " requests failed") {
+		t.Error(got)
 	}
 }
 

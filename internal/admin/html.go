@@ -509,10 +509,13 @@ func (p *page) upstreams(all []Upstream) {
 		for j := range u.Endpoints {
 			e := &u.Endpoints[j]
 			p.row(u.Name, u.Circuit, e.Address+" ("+e.Host+")", func() {
-				if e.IsTroubled() {
+				switch {
+				case e.IsTroubled():
 					p.bad(e.State())
-				} else {
+				case e.IsKnown():
 					p.good(e.State())
+				default:
+					p.Add("{}", e.State())
 				}
 			}, e.Connections, e.RequestsInFlight)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/markup/markuptest"
@@ -60,15 +61,20 @@ func TestRefusals(t *testing.T) {
 
 // TestEndpointState: an endpoint that cannot be reached is not shown as ready in silence.
 func TestEndpointState(t *testing.T) {
+	at := time.Date(2026, 1, 14, 9, 12, 44, 0, time.UTC)
 	for _, c := range []struct {
 		endpoint   admin.Endpoint
 		want       string
 		isTroubled bool
 	}{
-		{admin.Endpoint{Status: "Ready", Connections: 1}, "Ready", false},
-		{admin.Endpoint{Status: "Ready"}, "Ready, not connected", false},
-		{admin.Endpoint{Status: "Ready", ConsecutiveFailures: 1}, "Ready, its last request failed", true},
-		{admin.Endpoint{Status: "Ready", ConsecutiveFailures: 5}, "Ready, its last 5 requests failed", true},
+		{admin.Endpoint{Status: "Ready"}, "Not tried yet", false},
+		{admin.Endpoint{Status: "Ready", Connections: 1}, "Connected, no answer yet", false},
+		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, Connections: 1}, "Ready", false},
+		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, IsChecked: true}, "Ready", false},
+		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at}, "Idle, answered last at 2026-01-14T09:12:44Z", false},
+		{admin.Endpoint{Status: "Ready", ConsecutiveFailures: 1}, "Failing, its last request failed", true},
+		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, Connections: 1, ConsecutiveFailures: 5}, "Failing, its last 5 requests failed", true},
+		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, HealthCheck: "refused"}, "Failing: refused", true},
 		{admin.Endpoint{Status: "Unhealthy", HealthCheck: "refused", ConsecutiveFailures: 2}, "Unhealthy: refused, its last 2 requests failed", true},
 		{admin.Endpoint{Status: "Ejected"}, "Ejected", true},
 	} {

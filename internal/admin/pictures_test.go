@@ -45,7 +45,7 @@ func busy(isReady bool) admin.Status {
 		RateLimits: []admin.RateLimit{{Name: "sandbox-creates", Mode: "Enforce", Key: "Namespace", Requests: 3, PeriodSeconds: 60, Verbs: []string{"create"}, Resources: []string{"queues"}}},
 		Idle:       []admin.Idle{{Kind: "ValidatingAdmissionPolicy", Name: "sizes", Reason: "NoResource", Place: "policies/sizes.yaml:7:3", Field: "spec.matchConstraints.resourceRules[0].resources[0]", Message: "no API server has the resource 'widgets'"}},
 		Upstreams: []admin.Upstream{{Name: "orders", Circuit: "Closed", Endpoints: []admin.Endpoint{
-			{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Ready", Connections: 3}, {Address: "10.0.0.4:9000", Host: "orders.example.com:9000", Status: "Ready", ConsecutiveFailures: 7}}}},
+			{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Ready", Connections: 3, LastAnswerTime: &at}, {Address: "10.0.0.5:9000", Host: "orders.example.com:9000", Status: "Ready"}, {Address: "10.0.0.4:9000", Host: "orders.example.com:9000", Status: "Ready", ConsecutiveFailures: 7}}}},
 		Certificates: []admin.Certificate{{Name: "the public listener", ExpireTime: at}},
 	}
 	if !isReady {

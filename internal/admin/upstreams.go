@@ -65,12 +65,17 @@ type Endpoint struct {
 	// Address is dialled, Host is the host and port of its URL in the configuration.
 	Address string `json:"address"`
 	Host    string `json:"host"`
-	// Status is Ready, Ejected or Unhealthy; only ready ones are asked, unless none is.
+	// Status is Ready, Ejected or Unhealthy; only ready ones are asked, unless none is. One that was never tried is Ready too:
+	// see LastAnswerTime.
 	Status string `json:"status"`
 	// EjectedUntil is when an ejection ends.
 	EjectedUntil *time.Time `json:"ejectedUntil,omitempty"`
 	// HealthCheck says why its health checks fail.
 	HealthCheck string `json:"healthCheck,omitempty"`
+	// IsChecked reports whether the last health check was passed.
+	IsChecked bool `json:"isChecked,omitempty"`
+	// LastAnswerTime is when it answered a request or a health check last; missing if it never did.
+	LastAnswerTime *time.Time `json:"lastAnswerTime,omitempty"`
 	// ConsecutiveFailures counts failures of requests.
 	ConsecutiveFailures int `json:"consecutiveFailures"`
 	Connections         int `json:"connections"`
@@ -81,21 +86,40 @@ type Endpoint struct {
 const ready = "Ready"
 
 // IsTroubled reports whether the endpoint is not asked, or fails to answer. The only endpoint of an upstream is asked even then.
-func (e *Endpoint) IsTroubled() bool { return e.Status != ready || e.ConsecutiveFailures > 0 }
+func (e *Endpoint) IsTroubled() bool {
+	return e.Status != ready || e.ConsecutiveFailures > 0 || e.HealthCheck != ""
+}
 
-// State says in words how the endpoint is.
+// IsKnown reports whether the endpoint is known to answer: a connection is open on which it did, or a health check was passed.
+func (e *Endpoint) IsKnown() bool {
+	return !e.IsTroubled() && e.LastAnswerTime != nil && (e.Connections > 0 || e.IsChecked)
+}
+
+// State says in words how the endpoint is. It is ready only if it is known to answer.
 func (e *Endpoint) State() string {
+	switch {
+	case e.IsKnown():
+		return ready
+	case !e.IsTroubled() && e.LastAnswerTime != nil:
+		return "Idle, answered last at " + e.LastAnswerTime.Format(time.RFC3339)
+	case !e.IsTroubled() && e.Connections > 0:
+		return "Connected, no answer yet"
+	case !e.IsTroubled():
+		return "Not tried yet"
+	}
 	state := e.Status
+	if state == ready {
+		state = "Failing"
+	}
 	if e.HealthCheck != "" {
 		state += ": " + e.HealthCheck
 	}
-	switch n := e.ConsecutiveFailures; {
-	case n == 1:
+	switch n := e.ConsecutiveFailures; n {
+	case 0:
+		return state
+	case 1:
 		return state + ", its last request failed"
-	case n > 1:
+	default:
 		return fmt.Sprintf("%s, its last %d requests failed", state, n)
-	case e.Status == ready && e.Connections == 0:
-		return state + ", not connected"
 	}
-	return state
 }

@@ -37,8 +37,11 @@ type EndpointState struct {
 	Status             balance.EndpointStatus
 	// Until is when an ejection ends.
 	Until time.Time
-	// Cause says why its health checks fail, or failed last.
-	Cause string
+	// Cause says why its health checks fail, or failed last if it is unhealthy still; IsWell that the last one was passed.
+	Cause  string
+	IsWell bool
+	// Heard is when it answered last; zero if it never did.
+	Heard time.Time
 	// Failures in a row of exchanges.
 	Failures int
 	// Connections are open; InFlight exchanges are in progress on them, streams included.
@@ -65,7 +68,7 @@ func (c *Client) State() State {
 	}
 	for _, e := range endpoints {
 		one := EndpointState{
-			Address: e.Addr, Authority: e.Origin.Authority, Cause: e.Cause(), Failures: e.Failures(),
+			Address: e.Addr, Authority: e.Origin.Authority, Cause: e.Cause(), IsWell: e.IsWell(), Heard: e.Heard(), Failures: e.Failures(),
 			Connections: e.Conns.open, InFlight: e.Busy,
 		}
 		one.Status, one.Until = e.Status()

@@ -21,6 +21,7 @@ type Endpoint[C any] struct {
 	ejected   bool
 	unhealthy bool // by health checks
 
+	heard     time.Time // when it answered last
 	failures  int       // in a row
 	ejections int       // in a row, more or less: see eject
 	until     time.Time // the end of the last ejection
@@ -57,7 +58,13 @@ func (e *Endpoint[C]) Status() (s EndpointStatus, until time.Time) {
 // Failures returns the number of exchanges that failed in a row.
 func (e *Endpoint[C]) Failures() int { return e.failures }
 
-// Cause says why its health checks fail, or failed last.
+// Heard returns when the endpoint answered a request or passed a health check last; zero if it never did.
+func (e *Endpoint[C]) Heard() time.Time { return e.heard }
+
+// IsWell reports whether the last health check was passed.
+func (e *Endpoint[C]) IsWell() bool { return e.checks.known && e.checks.cause == "" }
+
+// Cause says why its health checks fail, or failed last if it is unhealthy still.
 func (e *Endpoint[C]) Cause() string { return e.checks.cause }
 
 // checks are the results of the health checks of an endpoint.

@@ -12,7 +12,11 @@ func (s *Set[C]) Check(e *Endpoint[C], err error, now time.Time) {
 	k.known = true
 	if err == nil {
 		k.passed, k.failed = k.passed+1, 0
-		if e.unhealthy && k.passed >= s.policy.Health.Healthy {
+		e.heard = now
+		switch {
+		case !e.unhealthy:
+			k.cause = ""
+		case k.passed >= s.policy.Health.Healthy:
 			k.cause, e.unhealthy = "", false
 			s.Report(Change{Event: Healthy, Endpoint: e.Addr})
 		}

@@ -22,6 +22,9 @@ const (
 
 // Observe counts the outcome of an exchange for its endpoint and for the circuit breaker.
 func (s *Set[C]) Observe(e *Endpoint[C], o Outcome, now time.Time) {
+	if o == Answered || o == Unavailable {
+		e.heard = now
+	}
 	switch {
 	case o == Answered, o == Unavailable && !s.policy.Ejection.Answers:
 		e.failures = 0

@@ -99,6 +99,32 @@ func TestChoiceNeedsRoom(t *testing.T) {
 	}
 }
 
+// When an endpoint answered last, and whether its last health check was passed.
+func TestHeard(t *testing.T) {
+	s := newTestSet(Policy{Health: Thresholds{Unhealthy: 3, Healthy: 1}}, "a")
+	e := s.All()[0]
+	s.Check(e, nil, time.Time{}) // the first one decides at once
+	at := func(n int) time.Time { return time.Unix(int64(n), 0) }
+	for i, step := range []struct {
+		do     func(now time.Time)
+		heard  int // 0 is never
+		isWell bool
+	}{
+		{func(now time.Time) { s.Observe(e, Failed, now) }, 0, true},
+		{func(now time.Time) { s.Observe(e, Inconclusive, now) }, 0, true},
+		{func(now time.Time) { s.Observe(e, Answered, now) }, 3, true},
+		{func(now time.Time) { s.Observe(e, Unavailable, now) }, 4, true},
+		{func(now time.Time) { s.Check(e, nil, now) }, 5, true},
+		{func(now time.Time) { s.Check(e, errors.New("refused"), now) }, 5, false},
+		{func(now time.Time) { s.Check(e, nil, now) }, 7, true},
+	} {
+		step.do(at(i + 1))
+		if got := e.Heard(); (step.heard == 0) != got.IsZero() || step.heard != 0 && !got.Equal(at(step.heard)) || e.IsWell() != step.isWell {
+			t.Errorf("step %d: heard at %v, well %v; want %d, %v", i+1, got, e.IsWell(), step.heard, step.isWell)
+		}
+	}
+}
+
 // When health checks change the status of an endpoint.
 func TestHealthThresholds(t *testing.T) {
 	s := newTestSet(Policy{Health: Thresholds{Unhealthy: 3, Healthy: 2}}, "10.0.0.1", "10.0.0.2")
