@@ -23,7 +23,7 @@ type Lookup interface {
 	// Namespaced reports whether objects of the kind belong to namespaces. The error says that the
 	// kind is not known.
 	Namespaced(ctx context.Context, kind schema.GroupVersionKind) (bool, error)
-	// Object returns an object of the kind, an invalid node when there is none of
+	// Object returns an object of the kind, an invalid node if there is none of
 	// that name. The namespace is empty for kinds that belong to none.
 	Object(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (document.Node, error)
 	// Objects returns the objects of the kind in the namespace that the selector

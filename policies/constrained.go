@@ -101,7 +101,7 @@ func (j *inForce) kind(groups []string, name string) (m matched) {
 	return m
 }
 
-// unknownKind finds a kind that no file describes in the groups of its block, and that is none of Kubernetes' own which an
+// unknownKind finds a kind that no file describes in the groups of its block, and that is not one of Kubernetes' own which an
 // upstream may serve. It reports whether it did.
 func (j *inForce) unknownKind(o *manifest.Object, groups []string, at document.Node) bool {
 	const nothing = "matches nothing that the files describe"

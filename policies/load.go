@@ -101,7 +101,7 @@ func (l *loader) load(s *source.Source) *Set {
 	return l.set
 }
 
-// isStopped reports whether nobody waits for the set any longer. Then it is not whole, which is an error.
+// isStopped reports whether the load was cancelled. Its set is not whole then, which is an error.
 func (l *loader) isStopped() bool {
 	if l.gateway.Stopped == nil || !l.gateway.Stopped() {
 		return false

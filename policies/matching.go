@@ -193,7 +193,7 @@ func (n *describedNames) groupOf(name string) string {
 	return ""
 }
 
-// unknown finds a resource that no file describes in the groups of its block, and that is none of Kubernetes' own which an
+// unknown finds a resource that no file describes in the groups of its block, and that is not one of Kubernetes' own which an
 // upstream may serve. It reports whether it did.
 func (j *inForce) unknown(o *manifest.Object, groups []string, name string, at document.Node) bool {
 	const nothing = "matches nothing that the files describe: "

@@ -52,7 +52,7 @@ type bodyReader struct {
 	json    []byte            // the JSON of a body that is sent as it came unless it is edited
 
 	operation *contract.Operation // what the API's document says of the request; nil if it says nothing
-	declared  *contract.Body      // what it says of the media type of the body; nil if it says nothing
+	declared  *contract.Body      // what it declares for the media type of the body, or nil
 	boundary  string              // between the parts of a form
 	// nullRemoves says that the client calls its patch a merge patch, in which null removes a member.
 	nullRemoves bool

@@ -253,7 +253,7 @@ func refusalOf(err error) (refused *metav1.Status, isJudged bool) {
 	return refused, true
 }
 
-// countOf returns the count of a rollout; one that nobody sees if the gateway counts nothing.
+// countOf returns the count of a rollout; one that is not shown if the gateway counts nothing.
 func (g *Gateway) countOf(p *rollout.Plan) *rollout.Count {
 	if g.isUncounted {
 		return new(rollout.Count)

@@ -123,7 +123,7 @@ func (t constants) in(r *ast.Rule) constants {
 	return own
 }
 
-// note notes what a name is. What has several definitions is none of the texts.
+// note notes what a name is. A name with several definitions is not among the texts.
 func (t constants) note(name ast.Var, value *ast.Term, isAlone bool) {
 	_, isDefined := t[name]
 	t[name] = nil

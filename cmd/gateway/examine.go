@@ -33,7 +33,7 @@ func check(paths []string, file string, timed func([]policies.StageTime)) ([]fin
 	return placed(file, found), paths
 }
 
-// misconfigured returns what is wrong with a configuration that cannot be used. Policy files are not held to it.
+// misconfigured returns what is wrong with a configuration that cannot be used. Policy files are not checked against it.
 func misconfigured(file string, err error) (found []finding.Finding) {
 	for _, p := range config.Problems(file, err) {
 		found = append(found, finding.Finding{File: p.File, Line: p.Line, Column: p.Column, Field: p.Field, Message: p.Message})

@@ -103,7 +103,7 @@ func (n *node) readFiles() {
 }
 
 // reload reads the configuration again, and brings what has changed into force. It reports whether the policy files were
-// read with it. If nobody asked for it, what has not changed is not logged.
+// read with it. Without a request for it, what has not changed is not logged.
 func (n *node) reload(isAsked bool) (readsPolicies bool) {
 	r := &n.reloads
 	if r.flags == nil {

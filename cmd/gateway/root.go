@@ -57,7 +57,7 @@ func helpOrVersion(help func(*cobra.Command, []string), printVersion *bool) func
 	}
 }
 
-// newHelp returns the command that prints the help of another one. Cobra's own succeeds if there is none of that name.
+// newHelp returns the command that prints the help of another one. Cobra's own succeeds even if no command has that name.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

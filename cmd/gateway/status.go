@@ -112,7 +112,7 @@ func (f *statusFlags) run(cmd *cobra.Command) error {
 }
 
 func (f *statusFlags) client() (*http.Client, error) {
-	o := outbound.Options{Timeout: statusTimeout, MaxBytes: maxStatus, Direct: true} // the token is for nobody between
+	o := outbound.Options{Timeout: statusTimeout, MaxBytes: maxStatus, Direct: true} // no proxy may see the token
 	if f.caFile != "" {
 		text, err := os.ReadFile(f.caFile)
 		if err != nil {

@@ -91,11 +91,11 @@ type Configuration struct {
 	UpgradeDrainSeconds Seconds `json:"upgradeDrainSeconds"`
 	// UnderscoreHeaders says what happens to headers with '_' in their names.
 	UnderscoreHeaders UnderscoreHeaders `json:"underscoreHeaders"`
-	// TrustedProxies are the peers, as addresses or CIDR blocks, whose word on who the client is counts.
+	// TrustedProxies are the peers, as addresses or CIDR blocks, that may name the client.
 	TrustedProxies []Prefix `json:"trustedProxies"`
 	// ForwardedHeader is the header in which they name the client.
 	ForwardedHeader ForwardedHeader `json:"forwardedHeader"`
-	// Identity says whose credentials count; nil if none do.
+	// Identity says which credentials count; nil if none do.
 	Identity *Identity `json:"identity"`
 	// UnregisteredResources is how resources are treated that no policy file describes.
 	UnregisteredResources UnregisteredResources `json:"unregisteredResources"`

@@ -60,7 +60,7 @@ func (c *Configuration) saysUndescribed(u *UpstreamSpec) bool {
 	return false
 }
 
-// upstreamOf returns the upstream of a route; nil if there is none of the name.
+// upstreamOf returns the upstream of a route; nil if none has the name.
 func (c *Configuration) upstreamOf(r *Route) *UpstreamSpec {
 	for i := range c.Upstreams {
 		if c.Upstreams[i].Name == r.Upstream {

@@ -240,7 +240,7 @@ func (l *lesson) interval() time.Duration {
 }
 
 // Run asks until the context is done: at once, and then for what changed. What is known stays known
-// while the server cannot be asked. It calls asked after the first question, whatever became of it.
+// while the server cannot be asked. It calls asked after the first question, answered or not.
 func (c *Client) Run(ctx context.Context, asked func()) {
 	c.running.Store(true)
 	defer c.running.Store(false)

@@ -100,7 +100,7 @@ func escape(b *strings.Builder, text string, inClass bool) int {
 	return 2
 }
 
-// IsMistaken reports whether an expression that RE2 refuses is none of ECMA-262 either.
+// IsMistaken reports whether an expression that RE2 refuses is not valid in ECMA-262 either.
 func IsMistaken(err error) bool {
 	of, isSyntax := errors.AsType[*syntax.Error](err)
 	if !isSyntax {

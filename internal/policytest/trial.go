@@ -25,7 +25,7 @@ func NewTrial(set *policies.Set) (*Trial, error) {
 	return &Trial{e}, nil
 }
 
-// Play returns what a case should expect. The decision is empty if the answer is none of a policy.
+// Play returns what a case should expect. The decision is empty if no policy made the answer.
 func (t *Trial) Play(c *testcase.Case) (*testcase.Expectation, error) {
 	answer, err := t.environment.play(c)
 	if err != nil {

@@ -208,7 +208,7 @@ func Verbs(yield func(Verb) bool) {
 	}
 }
 
-// VerbNamed returns the verb of a name; VerbOther if there is none.
+// VerbNamed returns the verb of a name, or VerbOther.
 func VerbNamed(name string) Verb { return verbsByName[name] }
 
 var verbsByName = func() map[string]Verb {
@@ -302,7 +302,7 @@ func eachMethod(yield func(method) bool) {
 
 // verbsOf has what a method asks for.
 type verbsOf struct {
-	// object and collection are the verbs on a resource; VerbOther if there is none.
+	// object and collection are the verbs on a resource, or VerbOther.
 	object, collection Verb
 	// path is the verb on a path that is no resource.
 	path Verb

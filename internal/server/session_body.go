@@ -33,7 +33,7 @@ func (x *streamExchange) take(p []byte) {
 		x.malformed(errOtherLength)
 		return
 	case b.err != nil || x.gone.Load():
-		return // nobody reads it
+		return // no one reads it
 	case b.into != nil:
 		x.collect(p)
 		return

@@ -87,11 +87,11 @@ func Kept(b []byte) []byte {
 // A Sink takes messages that are not sent, because the request is only explained. What the gateway
 // itself asks for on the way, reads and dry runs, is sent.
 type Sink interface {
-	// Take is called with a message whose target and method are known. It must not keep the bytes.
+	// Take is called with a message that has its target and method. It must not keep the bytes.
 	Take(m *Message)
 }
 
-// ErrNotSent says that the request is only explained, and that what it asks for was not sent.
+// ErrNotSent reports that the request is only explained, and was not sent.
 var ErrNotSent = errors.New("the request is explained and goes no further")
 
 // divert gives a message to the sink.

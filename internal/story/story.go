@@ -10,7 +10,7 @@ const (
 	Kind       = "Explanation"
 )
 
-// A Story says what becomes of a request. Nothing of it happened at the backend.
+// A Story says what becomes of a request. Nothing was changed at the backend.
 type Story struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`
@@ -43,7 +43,7 @@ type Request struct {
 	Policies string `json:"policies,omitempty"`
 }
 
-// A Resource says what a request is about.
+// A Resource is what a request names.
 type Resource struct {
 	Verb        string `json:"verb"`
 	Operation   string `json:"operation,omitempty"`
@@ -96,7 +96,7 @@ type Policy struct {
 // NoMatch is the verdict of a policy that is not about the request.
 const NoMatch = "NoMatch"
 
-// A Reason says why a policy, or a binding of it, is not about the request.
+// A Reason says why a policy, or a binding of it, does not match the request.
 type Reason struct {
 	Binding string `json:"binding,omitempty"`
 	// Field decides, in the policy or the binding.
@@ -143,7 +143,7 @@ type Rule struct {
 // An Edit is a change of one field.
 type Edit struct {
 	Path string `json:"path"`
-	// Old and New are values as JSON; empty if there is none.
+	// Old and New are values as JSON, or empty.
 	Old string `json:"old,omitempty"`
 	New string `json:"new,omitempty"`
 }

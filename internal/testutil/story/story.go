@@ -72,7 +72,7 @@ func ReadAll(t testing.TB, folder string) []*Story {
 // Name returns the name of the story.
 func (s *Story) Name() string { return strings.TrimSuffix(filepath.Base(s.file), ".txtar") }
 
-// Section returns a section; nil if there is none of the name.
+// Section returns a section; nil if none has the name.
 func (s *Story) Section(name string) []byte {
 	if i := s.index(name); i >= 0 {
 		return s.archive.Files[i].Data
