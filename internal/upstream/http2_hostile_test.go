@@ -191,6 +191,28 @@ func TestHTTP2SentAgain(t *testing.T) {
 	}
 }
 
+// A backend that leaves a connection as soon as it was made is asked on another one.
+func TestHTTP2LeavesAtOnce(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		client := newClient(t, newFar(t, func(f *far, number int) {
+			if number%2 == 0 {
+				_ = f.WriteGoAway(0, http2.ErrCodeNo, nil)
+				if ends {
+					_ = f.Conn.(*net.TCPConn).CloseWrite()
+					_, _ = io.Copy(io.Discard, f.Conn) // without a reset, which could be faster than the frame
+					return
+				}
+			}
+			f.serveOK()
+		}))
+		for range 20 {
+			if got := ask(client, "POST", "/a"); got != "ok" {
+				t.Errorf("got %s", got)
+			}
+		}
+	}
+}
+
 // A backend that refuses a request each time is not asked for ever.
 func TestHTTP2RefusalsAreBounded(t *testing.T) {
 	var tries atomic.Int32

@@ -10,6 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +24,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 // serveTLS serves by net/http, which agrees to HTTP/2 by ALPN.
@@ -409,6 +413,61 @@ func TestHTTP2NotAgreed(t *testing.T) {
 			})
 		}
 		all.Wait()
+	}
+}
+
+// nghttpd, which is another make of HTTP/2, is asked for files and gets uploads.
+func TestHTTP2AnotherServer(t *testing.T) {
+	program, err := exec.LookPath("nghttpd")
+	if err != nil {
+		t.Skip("nghttpd is not installed: apt-get install nghttp2-server")
+	}
+	dir := t.TempDir()
+	big := strings.Repeat("0123456789abcdef", 1<<17)
+	if err := os.WriteFile(filepath.Join(dir, "big"), []byte(big), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	_ = ln.Close()
+	command := exec.Command(program, "--address=127.0.0.1", "--no-tls", "--htdocs="+dir, "--echo-upload", "--trailer=x-sum: 1", port)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	}()
+	client := newClient(t, Config{Endpoints: []string{"http://127.0.0.1:" + port}, Protocol: HTTP2})
+	testutil.Eventually(t, "nghttpd to answer", func() bool { return ask(client, "GET", "/none") != "Unreachable" })
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			req := request("GET", "/big", "")
+			if i%2 == 0 {
+				req = request("POST", "/echo", big)
+			}
+			var resp message.Response
+			if err := client.Do(req, &resp); err != nil {
+				t.Error(err, errors.Unwrap(err))
+				return
+			}
+			defer resp.Close()
+			stream := resp.Stream()
+			if body := bodyOf(t, &resp); resp.Status() != 200 || body != big {
+				t.Errorf("%d with %d bytes", resp.Status(), len(body))
+			}
+			if trailers := stream.Trailers(); len(trailers) != 1 || string(trailers[0].Value) != "1" {
+				t.Errorf("the trailers are %v", trailers)
+			}
+		})
+	}
+	all.Wait()
+	if open, idle := client.Conns(); open != idle || client.Dialled() > 10 {
+		t.Errorf("%d connections are open, %d idle, of %d", open, idle, client.Dialled())
 	}
 }
 

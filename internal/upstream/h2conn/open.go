@@ -78,7 +78,7 @@ func (c *Conn) Open(fields []byte, isWhole bool) (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil || c.isLast || c.streams.last >= math.MaxInt32-2 {
-		return nil, &Error{Kind: NotSent, Cause: c.cause()}
+		return nil, c.unopened()
 	}
 	s := c.streams.add(c)
 	s.headAt = c.out.appended
@@ -90,12 +90,15 @@ func (c *Conn) Open(fields []byte, isWhole bool) (*Stream, error) {
 	return s, nil
 }
 
-// cause returns why no further stream is opened.
-func (c *Conn) cause() error {
-	if c.err != nil {
-		return c.err
+// unopened returns why no further stream is opened. A server that leaves says so of all streams behind.
+func (c *Conn) unopened() error {
+	switch {
+	case c.isLast:
+		return &Error{Kind: NotProcessed, Cause: errLeaving}
+	case c.err != nil:
+		return &Error{Kind: NotSent, Cause: c.err}
 	}
-	return errLeaving
+	return &Error{Kind: NotSent, Cause: errLeaving}
 }
 
 // IsLast reports whether no further stream can be opened.
