@@ -152,6 +152,24 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// TestIndex: the index of the pages, or that of the policies, has a link to each page.
+func TestIndex(t *testing.T) {
+	all := pages(t)
+	const root = "../../docs"
+	linked := map[string]bool{root + "/README.md": true}
+	for _, index := range []string{root + "/README.md", root + "/policies/README.md"} {
+		for _, m := range link.FindAllStringSubmatch(all[index], -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			linked[filepath.Join(filepath.Dir(index), target)] = true
+		}
+	}
+	for path := range all {
+		if strings.HasPrefix(path, root) && !linked[path] {
+			t.Errorf("no index has %s", path)
+		}
+	}
+}
+
 // TestQuotes looks for the messages that the pages show in the stories that the proxy's tests play: what a page says is
 // sent, or answered, is.
 func TestQuotes(t *testing.T) {

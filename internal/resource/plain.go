@@ -248,8 +248,8 @@ func (p *Plain) find(m method, name string, cut *path, info *Info) (*Resource, b
 	return nil, false, nil
 }
 
-// take fills in what is known of a request at the path of a documented operation. It is found if the document
-// describes the request.
+// take fills in what is known of a request at the path of a documented operation. It is found if requests are checked
+// against the document.
 func (e *endpoint) take(cut *path, hit *match, info *Info) (found bool, err error) {
 	d := e.documented
 	if err := e.spelled(cut); err != nil {
