@@ -44,6 +44,19 @@ func (l *loader) hold() {
 	}
 }
 
+// folderOf returns the folder of a file; nil if no folder has an owner.
+func (l *loader) folderOf(file string) *source.Folder {
+	if len(l.source.Folders) == 0 {
+		return nil
+	}
+	for i := range l.source.Files {
+		if f := &l.source.Files[i]; f.Name == file {
+			return &l.source.Folders[f.Folder]
+		}
+	}
+	return nil
+}
+
 // checkFolders notes whose the files are, and finds what reaches beyond the requests that the configuration lets a folder
 // concern.
 func (l *loader) checkFolders() {
@@ -51,7 +64,9 @@ func (l *loader) checkFolders() {
 		return
 	}
 	for i := range l.set.files { // in the order of the source's
-		l.set.files[i].Owner = l.source.Folders[l.source.Files[i].Folder].Owner
+		if from := &l.source.Folders[l.source.Files[i].Folder]; from.Owner != "" {
+			l.set.files[i].Folder, l.set.files[i].Owner = from.Name(), from.Owner
+		}
 	}
 	if !slices.ContainsFunc(l.source.Folders, func(f source.Folder) bool { return f.Concerns != nil }) {
 		return

@@ -324,6 +324,9 @@ func (l *loader) otherObject(o *manifest.Object) {
 // policyException takes a PolicyException.
 func (l *loader) policyException(o *manifest.Object, p *terms.PolicyException) {
 	if compiled := l.terms.Exception(o, p); compiled != nil {
+		if from := l.folderOf(o.File); from != nil && from.Owner != "" {
+			compiled.SetFrom(from.String())
+		}
 		l.plans.note(o, compiled.Programs())
 		l.reads.expressions(o, compiled.Programs())
 	}

@@ -205,8 +205,8 @@ func (s *Set) Object(group, kind, namespace, name string) (*Object, bool) {
 type File struct {
 	// Name is the file's name as the paths led to it.
 	Name string
-	// Owner is who mends the file; "" if that is not known.
-	Owner string
+	// Folder is the folder of the file and Owner who mends it; "" if no folder has an owner.
+	Folder, Owner string
 	// Objects are its objects, in its order.
 	Objects []FileObject
 }
@@ -221,6 +221,22 @@ func (s *Set) Asking() []string { return s.asking }
 
 // Files are the files that the set was made of, by name. The answer must not be changed.
 func (s *Set) Files() []File { return s.files }
+
+// OriginOf returns the folder that an object of the files comes from, and its owner; "" if it has none.
+func (s *Set) OriginOf(kind, name string) (folder, owner string) {
+	for i := range s.files {
+		f := &s.files[i]
+		if f.Owner == "" {
+			continue
+		}
+		for j := range f.Objects {
+			if o := &f.Objects[j]; o.Kind == kind && o.Name == name {
+				return f.Folder, f.Owner
+			}
+		}
+	}
+	return "", ""
+}
 
 func inventoryOf(name string, objects []*manifest.Object) File {
 	f := File{Name: name, Objects: make([]FileObject, len(objects))}

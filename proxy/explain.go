@@ -123,6 +123,7 @@ func tellStory(h *handler, err error) {
 		r.Close()
 	}
 	explained := s.Finish(context.Background(), h.set.Admission(), a)
+	explained.SetOrigins(h.set.OriginOf)
 	h.request.Warnings = h.request.Warnings[:0]
 	contentType, body := story.Write(explained, h.trail.form)
 	r.StartBody(http.StatusOK, contentType, body)

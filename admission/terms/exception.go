@@ -46,6 +46,7 @@ type PolicyRef struct {
 // concurrent use.
 type Exception struct {
 	name, reason string
+	from         string   // the folder with an owner that it comes from, if any
 	policies     []string // by kind and name
 	expires      time.Time
 	match        *match.Matcher
@@ -98,6 +99,9 @@ func Compile(p *PolicyException) (*Exception, field.ErrorList) {
 	e.needsOld = e.needsOld || matcher.SelectsObjects()
 	return e, nil
 }
+
+// SetFrom says which folder of an owner the exception comes from. It is called before the exception is in use.
+func (e *Exception) SetFrom(folder string) { e.from = folder }
 
 // Name is the name of the exception.
 func (e *Exception) Name() string { return e.name }
@@ -181,6 +185,9 @@ func (e *Exception) outlook(a *admission.Attributes, o resource.Outlook) resourc
 	}
 	own := match.ConditionsOutlook(len(e.conditions), e.match.Outlook(a, resource.Outlook{Applies: resource.Always}))
 	name := "the PolicyException '" + e.name + "'"
+	if e.from != "" {
+		name += " from " + e.from
+	}
 	if !e.expires.IsZero() {
 		name += ", which ends at " + e.expires.Format(time.RFC3339) + ","
 	}

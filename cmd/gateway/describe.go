@@ -193,6 +193,7 @@ func (n *node) describeTerms(s *admin.Status, at time.Time) {
 	slices.SortFunc(s.Rollouts, func(a, b admin.Rollout) int { return cmp.Compare(a.Policy, b.Policy) })
 	for _, e := range terms.Exceptions {
 		one := admin.Exception{Name: e.Name(), Policies: e.Policies(), Reason: e.Reason(), IsExpired: e.IsOver(at), Used: e.Used()}
+		one.Folder, one.Owner = m.Current().OriginOf("PolicyException", e.Name())
 		if end := e.Expires().UTC(); !e.Expires().IsZero() {
 			one.ExpireTime = &end
 		}
@@ -238,11 +239,19 @@ func (n *node) foresee(request string) admin.Forecast {
 			shown.Preconditions.Since = &p.Since
 		}
 	}
-	shown.Policies = append(shown.Policies, outlooks("Mutating", f.Outlooks.Mutating)...)
-	shown.Policies = append(shown.Policies, outlooks("Conventions", f.Outlooks.Conventions)...)
-	shown.Policies = append(shown.Policies, outlooks("Validating", f.Outlooks.Validating)...)
-	shown.Policies = append(shown.Policies, outlooks("None", f.Outlooks.Idle)...)
-	shown.Limits = append(shown.Limits, outlooks("", f.Outlooks.Limits)...)
+	set := n.manager.Load().Current()
+	add := func(to []admin.Outlook, phase string, from []resource.Outlook) []admin.Outlook {
+		all := outlooks(phase, from)
+		for i := range all {
+			all[i].Folder, all[i].Owner = set.OriginOf(all[i].Kind, all[i].Name)
+		}
+		return append(to, all...)
+	}
+	shown.Policies = add(shown.Policies, "Mutating", f.Outlooks.Mutating)
+	shown.Policies = add(shown.Policies, "Conventions", f.Outlooks.Conventions)
+	shown.Policies = add(shown.Policies, "Validating", f.Outlooks.Validating)
+	shown.Policies = add(shown.Policies, "None", f.Outlooks.Idle)
+	shown.Limits = add(shown.Limits, "", f.Outlooks.Limits)
 	return shown
 }
 

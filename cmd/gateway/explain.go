@@ -16,6 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/internal/recorded"
 	"github.com/admission-gateway/gateway/internal/story"
+	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
 	"github.com/admission-gateway/gateway/proxy"
 )
@@ -139,6 +140,7 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 		if len(paths) == 0 {
 			q.Policies = c.Policies.Names()
 		}
+		q.Read = func(paths []string) *source.Source { return readFor(paths, c) }
 		if q.Service, err = serviceOf(c); err != nil {
 			return nil, err
 		}

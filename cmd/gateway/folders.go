@@ -134,8 +134,8 @@ func noteOwners(found []finding.Finding, files *source.Source) {
 	}
 }
 
-// writeOwners writes the folders with owners, and what each concerns.
-func writeOwners(w io.Writer, files *source.Source) {
+// writeOwners writes the folders with owners, what each concerns, and the objects of their files.
+func writeOwners(w io.Writer, files *source.Source, set *policies.Set) {
 	var owned []source.Folder
 	for _, f := range files.Folders {
 		if f.Owner != "" {
@@ -148,6 +148,14 @@ func writeOwners(w io.Writer, files *source.Source) {
 	_, _ = fmt.Fprint(w, "\nFOLDER\tOWNER\tCONCERNS\n")
 	for _, f := range owned {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name(), f.Owner, f.Concerns)
+	}
+	_, _ = fmt.Fprint(w, "\nOWNER\tKIND\tNAME\tFILE\n")
+	for _, f := range set.Files() {
+		for _, o := range f.Objects {
+			if f.Owner != "" {
+				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Owner, o.Kind, o.Name, f.Name)
+			}
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func writeList(cmd *cobra.Command, paths []string, file string) error {
 		idle = append(idle, idleOf(&one))
 	}
 	writeIdle(&w, idle)
-	writeOwners(&w, files)
+	writeOwners(&w, files, set)
 	if err := align(&out, w.Bytes()); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -247,7 +248,7 @@ func printStatus(to io.Writer, s *admin.Status) error {
 		fmt.Fprint(&w, "\nEXCEPTION\tPOLICIES\tENDS\tUSED\tREASON\n")
 		for i := range s.Exceptions {
 			e := &s.Exceptions[i]
-			fmt.Fprintf(&w, "%s\t%s\t%s\t%d\t%s\n", e.Name, strings.Join(e.Policies, ", "), e.End(), e.Used, e.Reason)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%d\t%s\n", e.Name, strings.Join(e.Policies, ", "), e.End(), e.Used, joinedBy("; ", e.Reason, originOf(e.Folder, e.Owner)))
 		}
 	}
 	if len(s.RateLimits) > 0 {
@@ -328,7 +329,7 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
 	for _, all := range [][]admin.Outlook{f.Policies, f.Limits} {
 		for _, o := range all {
-			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name, o.Because)
+			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name, joinedBy("; ", o.Because, originOf(o.Folder, o.Owner)))
 			for _, one := range o.Bindings {
 				fmt.Fprintf(&w, "  %s\t\tbinding\t%s\t%s\n", one.Applies, one.Name, one.Because)
 			}
@@ -338,6 +339,19 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 		return err
 	}
 	return printable(to, b.Bytes())
+}
+
+// originOf says where a policy comes from, if its folder has an owner.
+func originOf(folder, owner string) string {
+	if owner == "" {
+		return ""
+	}
+	return "from '" + folder + "' of '" + owner + "'"
+}
+
+// joinedBy joins texts that are not empty.
+func joinedBy(separator string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }
 
 // align writes rows in columns.

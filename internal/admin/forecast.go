@@ -60,6 +60,9 @@ type Outlook struct {
 	Phase string `json:"phase,omitempty"`
 	Kind  string `json:"kind,omitempty"`
 	Name  string `json:"name"`
+	// Folder is the folder of policy files that it comes from and Owner who mends it, if it has one.
+	Folder string `json:"folder,omitempty"`
+	Owner  string `json:"owner,omitempty"`
 	// Applies is Yes, Maybe or No.
 	Applies string `json:"applies"`
 	// Because says why not, or what else decides.

@@ -273,6 +273,8 @@ func (p *page) outlooks(all []Outlook) {
 		o := &all[i]
 		p.row(func() {
 			p.Add("{}", o.Name)
+			p.AddIf(", from {}", o.Folder)
+			p.AddIf(" of {}", o.Owner)
 			for j := range o.Bindings {
 				b := &o.Bindings[j]
 				p.Add("<br>&nbsp;binding {}: {}", b.Name, b.Applies)
@@ -459,7 +461,11 @@ func (p *page) triedOperations(s *Status) {
 }
 
 func (p *page) exception(e *Exception) {
-	p.row(e.Name, func() {
+	p.row(func() {
+		p.Add("{}", e.Name)
+		p.AddIf(", from {}", e.Folder)
+		p.AddIf(" of {}", e.Owner)
+	}, func() {
 		for _, policy := range e.Policies {
 			p.Add("{}<br>", policy)
 		}

@@ -79,6 +79,9 @@ type Exception struct {
 	// Policies are the policies by their kinds and names.
 	Policies []string `json:"policies"`
 	Reason   string   `json:"reason"`
+	// Folder is the folder of policy files that it comes from and Owner who mends it, if it has one.
+	Folder string `json:"folder,omitempty"`
+	Owner  string `json:"owner,omitempty"`
 	// ExpireTime is when the exception ends; none if it does not. IsExpired says that it did.
 	ExpireTime *time.Time `json:"expireTime,omitempty"`
 	IsExpired  bool       `json:"isExpired"`

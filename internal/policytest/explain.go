@@ -19,6 +19,8 @@ import (
 type Question struct {
 	// Policies are the policy files and folders.
 	Policies []string
+	// Read reads them; nil if they have no owners.
+	Read func(paths []string) *source.Source
 	// Files are the policy files instead, if their contents are known. No other file is read then.
 	Files []source.File
 	// Set has the policies instead, if they are compiled. The story then has no places in files.
@@ -40,6 +42,9 @@ func Explain(ctx context.Context, q *Question) (*story.Story, error) {
 	service.shapesRefusals, service.isUncounted = service.Config != nil, q.Set != nil
 	service.Gateway.Stopped = func() bool { return ctx.Err() != nil }
 	all := newSets(&service.Gateway)
+	if q.Read != nil {
+		all.from = q.Read
+	}
 	if q.Files != nil {
 		all.know(&from, q.Files)
 	}

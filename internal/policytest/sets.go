@@ -19,6 +19,8 @@ type sets struct {
 	changed map[string][]byte
 	// gateway is what the files are compiled for.
 	gateway *policies.Gateway
+	// from reads policy files and folders.
+	from func(paths []string) *source.Source
 
 	mu    sync.Mutex
 	made  map[string]*compiled
@@ -32,7 +34,8 @@ type compiled struct {
 }
 
 func newSets(gateway *policies.Gateway) *sets {
-	return &sets{gateway: gateway, made: map[string]*compiled{}, files: map[string]*source.Source{}}
+	from := func(paths []string) *source.Source { return source.Read(paths, &source.Progress{}) }
+	return &sets{gateway: gateway, from: from, made: map[string]*compiled{}, files: map[string]*source.Source{}}
 }
 
 // of returns the set of a setting; nil if it has errors.
@@ -67,7 +70,9 @@ func (s *sets) compile(from *setting) (*policies.Set, []finding.Finding) {
 	for i, o := range from.Objects {
 		files = append(files, source.File{Name: fmt.Sprintf("object %d of the test.json", i), Data: o})
 	}
-	c := policies.CompileWithPlansFor(source.Of(files), s.gateway)
+	whole := source.Of(files)
+	whole.Folders = read.Folders
+	c := policies.CompileWithPlansFor(whole, s.gateway)
 	if s.observe != nil {
 		s.observe(c)
 	}
@@ -87,7 +92,7 @@ func (s *sets) read(paths []string) *source.Source {
 	if known := s.files[key]; known != nil {
 		return known
 	}
-	read := source.Read(paths, &source.Progress{})
+	read := s.from(paths)
 	read.Files = append(read.Files, modulesBeside(read, paths)...)
 	read.Files = slices.DeleteFunc(read.Files, func(f source.File) bool { return isOfTests(f.Name) })
 	s.files[key] = read

@@ -162,6 +162,7 @@ func (p *page) policy(of *Policy) {
 	p.AddIf(" for the item {}", of.Item)
 	p.AddIf(" by the binding {}", of.Binding)
 	p.place(of.File, of.Line)
+	p.AddIf("{}", of.Phrase())
 	p.Add("</p>\n")
 	for i := range of.Reasons {
 		p.Add("<p>{}</p>\n", of.Reasons[i].String())
@@ -240,7 +241,7 @@ func (p *page) limits(all []Limit) {
 	}
 	p.Add("<h2>Rate limits</h2>\n<ul>")
 	for i := range all {
-		p.Add("<li>{} {}</li>", all[i].Name, all[i].String())
+		p.Add("<li>{} {}{}</li>", all[i].Name, all[i].String(), all[i].Phrase())
 	}
 	p.Add("</ul>\n")
 }

@@ -78,6 +78,7 @@ type Policy struct {
 	// File and Line are its place, if that is known.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
+	Origin
 	// Item is the item of the body that it looked at, such as "[3]"; empty for the whole.
 	Item    string `json:"item,omitempty"`
 	Binding string `json:"binding,omitempty"`
@@ -91,6 +92,36 @@ type Policy struct {
 	Rules    []Rule   `json:"rules,omitempty"`
 	Messages []string `json:"messages,omitempty"`
 	Edits    []Edit   `json:"edits,omitempty"`
+}
+
+// An Origin is the folder of policy files that an object comes from, and its owner; both are empty if it has none.
+type Origin struct {
+	Folder string `json:"folder,omitempty"`
+	Owner  string `json:"owner,omitempty"`
+}
+
+// Phrase follows the name of the object.
+func (o Origin) Phrase() string {
+	if o.Owner == "" {
+		return ""
+	}
+	return ", from '" + o.Folder + "' of '" + o.Owner + "'"
+}
+
+// SetOrigins says of each policy and limit where it comes from.
+func (s *Story) SetOrigins(of func(kind, name string) (folder, owner string)) {
+	set := func(all []Policy) {
+		for i := range all {
+			all[i].Folder, all[i].Owner = of(all[i].Kind, all[i].Name)
+		}
+	}
+	for i := range s.Steps {
+		set(s.Steps[i].Policies)
+	}
+	set(s.Others)
+	for i := range s.Limits {
+		s.Limits[i].Folder, s.Limits[i].Owner = of("RateLimitPolicy", s.Limits[i].Name)
+	}
 }
 
 // NoMatch is the verdict of a policy that is not about the request.
@@ -151,6 +182,7 @@ type Edit struct {
 // A Limit is a rate limit.
 type Limit struct {
 	Name string `json:"name"`
+	Origin
 	// Counts says that the limit counted the request.
 	Counts bool `json:"counts"`
 	// Because says why it did not.

@@ -194,7 +194,7 @@ func (t *texter) policy(p *Policy) {
 	if p.Binding != "" {
 		by += " by the binding " + p.Binding
 	}
-	t.line(1, "%s  %s%s%s", t.paint(verdictColours[p.Verdict]+paint.Bold, p.Verdict), p.Title(), by, place(p.File, p.Line))
+	t.line(1, "%s  %s%s%s%s", t.paint(verdictColours[p.Verdict]+paint.Bold, p.Verdict), p.Title(), by, place(p.File, p.Line), p.Phrase())
 	for _, r := range p.Reasons {
 		t.line(3, "%s", r.String())
 	}
@@ -307,7 +307,7 @@ func (t *texter) others(others []Policy) {
 	t.line(0, "%s", t.paint(paint.Bold, "Policies that are not about the request"))
 	for i := range others {
 		p := &others[i]
-		t.line(1, "%s%s", p.Title(), place(p.File, p.Line))
+		t.line(1, "%s%s%s", p.Title(), place(p.File, p.Line), p.Phrase())
 		for _, r := range p.Reasons {
 			t.line(2, "%s", r.String())
 		}
@@ -335,7 +335,7 @@ func (t *texter) limits(limits []Limit) {
 	}
 	t.line(0, "%s", t.paint(paint.Bold, "Rate limits"))
 	for i := range limits {
-		t.line(1, "%s %s", limits[i].Name, limits[i].String())
+		t.line(1, "%s %s%s", limits[i].Name, limits[i].String(), limits[i].Phrase())
 	}
 }
 
