@@ -31,7 +31,7 @@ CONCURRENT := ^Test(AcknowledgedIs|BackendFaults|GatewayDeadlines|Histories|Memo
 # ends, and each failure fails the whole.
 PARTS := test-e2e test-packages test-apis test-race test-gatekeeper test-tools test-versions
 
-.PHONY: help build sbom demo test $(PARTS) race proofs programs e2e e2e-all e2e-apis corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all e2e-apis corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -101,11 +101,13 @@ e2e: programs ## test the gateway and deploy/ with a real Kubernetes API server 
 	cd e2e && $(TEST) -timeout 20m ./...
 	cd e2e/versions && $(TEST) -timeout 10m ./...
 
-e2e-all: proofs ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
-	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
-	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
+long: ## run what proofs leave out: all calls of Rego's built-in functions, and the walks of docs/internals/architecture.md
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m ./admission/rego/builtin
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m -run '^TestWalk' ./policies ./proxy
+
+e2e-all: proofs long ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
+	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
+	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
 	@set -e; for version in $(SERVERS); do \
 		echo "== kube-apiserver $$version"; \
 		(cd e2e/servers/v$$version && $(GO) tool -n kube-apiserver >/dev/null); \
