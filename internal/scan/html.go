@@ -95,7 +95,13 @@ th { white-space: nowrap; } td.n, th.n { text-align: right; } td.says { min-widt
 .warn, .reworded, .edited, .change { color: #8a5900; }
 .removed { color: #176a33; }
 svg text { font: 13px system-ui, sans-serif; fill: #1c2733; } .whole { fill: #d8dee4; } .part { fill: #b42318; }
+@media (max-width: 40rem) {
+  .plot, thead { display: none; } tr { display: block; border-bottom: 1px solid #d8dee4; padding: .3em 0; }
+  td, td.n { display: block; border: 0; padding: .1em 0; text-align: left; } td:empty { display: none; }
+  td[data-head]::before { content: attr(data-head) ": "; color: #566370; }
+}
 @media (prefers-color-scheme: dark) {
+  td[data-head]::before { color: #9aa7b4; } tr { border-color: #333b47; }
   body { color: #dde3e9; background: #14191f; } th, td { border-color: #333b47; }
   .deny, .added, .unjudged { color: #ff8a80; } .warn, .reworded, .edited, .change { color: #f0c060; } .removed { color: #81c995; }
   svg text { fill: #dde3e9; } .whole { fill: #333b47; } .part { fill: #e5484d; }
@@ -147,70 +153,80 @@ func (p *htmlPage) report(r *Report) {
 }
 
 func (p *htmlPage) plot(of *plot) {
-	p.Add("<h2>{}</h2>\n"+`<div class="wide"><svg width="760" height="{}" role="img" aria-label="{}">`+"\n", of.title, of.height, of.title)
+	p.Add(`<section class="plot"><h2>{}</h2>`+"\n"+`<div class="wide"><svg width="760" height="{}" role="img" aria-label="{}">`+"\n", of.title, of.height, of.title)
 	for _, b := range of.bars {
 		p.Add(`<text x="0" y="{}">{}</text>`, b.textY, b.name)
 		p.Add(`<rect x="240" y="{}" width="{}" height="18" class="whole"></rect>`, b.y, b.whole)
 		p.Add(`<rect x="240" y="{}" width="{}" height="18" class="part"></rect>`, b.y, b.width)
 		p.Add(`<text x="670" y="{}">{} of {}</text>`+"\n", b.textY, b.count, b.of)
 	}
-	p.Add("</svg></div>\n")
+	p.Add("</svg></div></section>\n")
 }
 
 func (p *htmlPage) policies(all []row[PolicyTally]) {
 	if len(all) == 0 {
 		return
 	}
-	p.Add(`<h2>Policies</h2>
-<div class="wide"><table>
-<tr><th>Policy</th><th class="n">Judged</th><th class="n">Denied</th><th class="n">Audited</th><th class="n">Failed</th><th class="n">Changed</th></tr>
-`)
+	p.Add("<h2>Policies</h2>\n")
+	heads := []string{"Policy", "Judged", "Denied", "Audited", "Failed", "Changed"}
+	p.counted(heads)
 	for _, of := range all {
 		c := of.Count
-		p.row(of.Name, c.Assessed, c.Denied, c.Audited, c.Failed, c.Changed)
+		p.row(heads, of.Name, c.Assessed, c.Denied, c.Audited, c.Failed, c.Changed)
 	}
-	p.Add("</table></div>\n")
+	p.end()
 }
 
 func (p *htmlPage) table(t *table) {
-	p.Add(`<h2>By {}</h2>
-<div class="wide"><table>
-<tr><th>{}</th><th class="n">Objects</th><th class="n">Denied</th><th class="n">Not judged</th><th class="n">Warned</th><th class="n">Audited</th></tr>
-`, t.title, t.title)
+	p.Add("<h2>By {}</h2>\n", t.title)
+	heads := []string{t.title, "Objects", "Denied", "Not judged", "Warned", "Audited"}
+	p.counted(heads)
 	for _, of := range t.rows {
 		c := of.Count
-		p.row(of.Name, c.Objects, c.Denied, c.Unjudged, c.Warned, c.Audited)
+		p.row(heads, of.Name, c.Objects, c.Denied, c.Unjudged, c.Warned, c.Audited)
 	}
-	p.Add("</table></div>\n")
+	p.end()
 }
 
-// row writes a row of a table: a name and numbers.
-func (p *htmlPage) row(name string, numbers ...int64) {
+// counted begins a table of names with numbers.
+func (p *htmlPage) counted(heads []string) {
+	p.Add(`<div class="wide"><table>`+"\n<thead><tr><th>{}</th>", heads[0])
+	for _, head := range heads[1:] {
+		p.Add(`<th class="n">{}</th>`, head)
+	}
+	p.Add("</tr></thead>\n<tbody>\n")
+}
+
+// row writes a row of it. On a narrow screen each number stands behind the head of its column.
+func (p *htmlPage) row(heads []string, name string, numbers ...int64) {
 	p.Add("<tr><td>{}</td>", name)
-	for _, n := range numbers {
-		p.Add(`<td class="n">{}</td>`, n)
+	for i, n := range numbers {
+		p.Add(`<td class="n" data-head="{}">{}</td>`, heads[i+1], n)
 	}
 	p.Add("</tr>\n")
 }
+
+// end ends a table.
+func (p *htmlPage) end() { p.Add("</tbody>\n</table></div>\n") }
 
 func (p *htmlPage) findings(all []Finding) {
 	if len(all) == 0 {
 		return
 	}
-	p.Add("<h2>Findings</h2>\n<div class=\"wide\"><table>\n<tr><th></th><th>Object</th><th>Policy</th><th>Finding</th><th>Place</th></tr>\n")
+	p.Add("<h2>Findings</h2>\n<div class=\"wide\"><table>\n<thead><tr><th></th><th>Object</th><th>Policy</th><th>Finding</th><th>Place</th></tr></thead>\n<tbody>\n")
 	for i := range all {
 		f := &all[i]
 		p.Add(`<tr><td class="{}">`, f.Effect)
 		p.AddIf("{} ", f.Change)
-		p.Add("{}</td><td>{}</td><td>{}", f.Effect, f.object(), f.Policy)
+		p.Add(`{}</td><td>{}</td><td data-head="Policy">{}`, f.Effect, f.object(), f.Policy)
 		p.AddIf(" / {}", f.Binding)
 		p.Add("</td><td class=\"says\">")
 		p.AddIf("<code>{}</code>: ", f.Field)
 		p.Add("{}", f.Message)
 		p.AddIf("<br>before: {}", f.Old)
-		p.Add("</td><td>{}</td></tr>\n", f.place())
+		p.Add(`</td><td data-head="Place">{}</td></tr>`+"\n", f.place())
 	}
-	p.Add("</table></div>\n")
+	p.end()
 }
 
 func (p *htmlPage) list(all []string) {
