@@ -89,6 +89,23 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// TestFindings: what 'gateway check' would warn of is said of the policies of a question, such as that nothing runs them.
+func TestFindings(t *testing.T) {
+	p := playground.New(playground.Options{Memory: roomy()})
+	unbound, _, _ := strings.Cut(replicas, "\n---")
+	told, err := ask(t.Context(), t, p, playground.Question{Policies: unbound, Body: deployment})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "no ValidatingAdmissionPolicyBinding names the policy 'replicas', so that it never runs"
+	if told.Answer.Decision != story.Admitted || len(told.Findings) != 1 || !strings.HasPrefix(told.Findings[0], "policies.yaml:") || !strings.Contains(told.Findings[0], want) {
+		t.Errorf("%v, findings %q, want %q", told.Answer.Decision, told.Findings, want)
+	}
+	if told, err = ask(t.Context(), t, p, playground.Question{Policies: replicas, Body: deployment}); err != nil || len(told.Findings) > 0 {
+		t.Errorf("findings %q, %v", told.Findings, err)
+	}
+}
+
 // TestRefusals: what cannot be asked is refused with what to do, and the place is free again after each.
 func TestRefusals(t *testing.T) {
 	p := playground.New(playground.Options{Memory: roomy()})

@@ -49,8 +49,8 @@ func Explain(ctx context.Context, q *Question) (*story.Story, error) {
 		all.know(&from, q.Files)
 	}
 	set := q.Set
+	var found []finding.Finding
 	if set == nil {
-		var found []finding.Finding
 		set, found = all.of(&from)
 		switch err := context.Cause(ctx); {
 		case err != nil:
@@ -71,6 +71,13 @@ func Explain(ctx context.Context, q *Question) (*story.Story, error) {
 	explained, _, err := e.explain(ctx, &q.Case, q.Headers)
 	if err != nil {
 		return nil, err
+	}
+	if q.Files != nil {
+		for _, f := range found {
+			if f.Severity == finding.Warning {
+				explained.Findings = append(explained.Findings, f.Text())
+			}
+		}
 	}
 	if q.Set == nil {
 		addLines(explained, all.read(q.Policies))

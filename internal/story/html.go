@@ -33,6 +33,7 @@ const Style = `.answer { font-size: 1.15rem; margin: .6rem 0 .2rem } .answer str
 .story h2 { font-size: 1.05rem; margin: 1.4rem 0 .3rem } .story p { margin: .2rem 0; overflow-wrap: anywhere } .story summary { cursor: pointer; margin: .5rem 0; color: #566370 }
 .story pre { margin: .3rem 0; padding: .5rem .7rem; background: #f3f5f7; border-radius: 4px; white-space: pre-wrap; overflow-wrap: anywhere }
 .story pre.source { white-space: pre; overflow-x: auto }
+.finding { border-left: 3px solid #b26a00; padding-left: .8rem }
 .policy { border-left: 3px solid #b8c2cc; padding-left: .8rem; margin: .7rem 0 }
 .policy.Deny, .policy.Error { border-color: #c62828 } .policy.Mutate { border-color: #2e7d32 } .policy.Ignore, .policy.Audit { border-color: #b26a00 }
 @media (prefers-color-scheme: dark) {
@@ -64,6 +65,9 @@ func (p *page) story(s *Story) {
 	p.AddIf("<p>{}</p>\n", s.Reason())
 	for _, warning := range s.Answer.Warnings {
 		p.Add("<p>warning: {}</p>\n", warning)
+	}
+	for _, found := range s.Findings {
+		p.Add(`<p class="finding">{}</p>`+"\n", found)
 	}
 	p.about(s)
 	p.steps(s.Steps)

@@ -22,6 +22,8 @@ type Story struct {
 	// Others are the policies that are not about the request.
 	Others []Policy `json:"others,omitempty"`
 	Limits []Limit  `json:"limits,omitempty"`
+	// Findings are what should be mended in the policy files of a question that brings its own.
+	Findings []string `json:"findings,omitempty"`
 	// Unknown says what cannot be known.
 	Unknown []string `json:"unknown,omitempty"`
 	Answer  Answer   `json:"answer"`

@@ -60,6 +60,9 @@ func WriteText(w io.Writer, s *Story, coloured bool) {
 	for i := range s.Sent {
 		t.message(&s.Sent[i])
 	}
+	for _, text := range s.Findings {
+		t.line(0, "%s", text)
+	}
 	for _, text := range s.Unknown {
 		t.line(0, "Not known: %s", text)
 	}
