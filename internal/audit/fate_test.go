@@ -238,9 +238,10 @@ func TestFullDisk(t *testing.T) {
 	if _, err := l.Reserve(); !errors.Is(err, ErrFull) {
 		t.Errorf("a request is served: %v", err)
 	}
-	if text, err := os.ReadFile(path); err != nil || !bytes.HasSuffix(text, []byte("x\n")) {
-		t.Errorf("on the full disk the file ends with a part of a line: %v", err)
-	}
+	testutil.Eventually(t, "on the full disk the file ends with a whole line, but while a write fails", func() bool {
+		text, err := os.ReadFile(path)
+		return err == nil && bytes.HasSuffix(text, []byte("x\n"))
+	})
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,21 @@ func (s *apiServer) store(path string, object map[string]any) {
 	s.stored[path] = encoded(object)
 }
 
+// replace stores an object until what was there is put back.
+func (s *apiServer) replace(path string, object []byte) (putBack func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, isThere := s.stored[path]
+	s.stored[path] = object
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.stored[path] = before; !isThere {
+			delete(s.stored, path)
+		}
+	}
+}
+
 func encoded(value any) []byte {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -178,7 +193,8 @@ func (g *gateway) send(t *testing.T, r *request) answer {
 	method, path := http.MethodPost, r.path
 	if r.old != nil {
 		method, path = http.MethodPut, r.path+"/"+r.name()
-		g.server.store(path, r.old)
+		// Later requests find what was there: the old object may be a Namespace, which the gateway remembers for a while.
+		defer g.server.replace(path, encoded(r.old))()
 	}
 	g.server.mu.Lock()
 	g.server.written = nil
