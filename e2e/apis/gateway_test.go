@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	var err error
+	if os.Getenv("INTEROP_CASE") != "" {
+		return m.Run() // which needs no gateway of its own
+	}
 	if scratch, err = os.MkdirTemp("", "gateway-apis-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
