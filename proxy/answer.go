@@ -23,6 +23,9 @@ func (h *handler) respond() *detachedAnswer {
 		h.sendRefusal(err)
 		return nil
 	}
+	if h.incoming.Head.IsGRPC() {
+		h.gateway.calls.note(pathOf(h.trail.target), &h.request.Response)
+	}
 	for i := range h.scope.answer {
 		h.scope.answer[i].run(h)
 	}

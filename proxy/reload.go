@@ -34,6 +34,7 @@ type common struct {
 	memory  *requestMemory
 	locks   *storage.Locks
 	often   samplers
+	calls   calls
 	files   *credentials.Watcher
 	pod     corev1.ObjectReference
 	// liveChanged is called when Live may return something else than before.

@@ -100,8 +100,13 @@ func (h *handler) refuse(err error) {
 	if h.incoming.Refusal != nil {
 		h.trail.nameNew() // no more of its head is used
 	}
-	code, contentType, body := formOf(h, e)
-	writeRefusal(r, e, code, contentType, body)
+	if h.incoming.Head.IsGRPC() {
+		writeGRPC(r, e)
+		h.trail.refused = int(e.ErrStatus.Code)
+	} else {
+		code, contentType, body := formOf(h, e)
+		writeRefusal(r, e, code, contentType, body)
+	}
 	showNames(h, r)
 	h.addWarnings()
 	var answered *storage.BackendError

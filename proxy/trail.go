@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -32,6 +33,8 @@ type trail struct {
 	story    *explaining.Recorder // nil if no explanation is wanted
 	form     story.Form           // of the explanation
 	isNamed  bool
+	// refused is the HTTP status code that a refusal stands for which the client gets in another form; 0 for none.
+	refused int
 }
 
 // noteObject keeps the name of the object that is written.
@@ -106,7 +109,7 @@ func recorded(h *handler) *telemetry.Record {
 	r := &h.trail.record
 	r.Client, r.User = h.who.client, h.who.user.Name
 	r.InForce = h.gateway.inForce(h.set)
-	r.Outcome.Code = h.request.Response.Status()
+	r.Outcome.Code = cmp.Or(h.trail.refused, h.request.Response.Status())
 	if report := &h.admission.report; !report.IsEmpty() {
 		r.Outcome.Noted = notedIn(report)
 	}
@@ -127,6 +130,10 @@ func recorded(h *handler) *telemetry.Record {
 	}
 	if h.scope != nil {
 		r.About.Template = h.scope.template
+	}
+	if i.IsUndescribed && h.incoming.Head.IsGRPC() {
+		r.About.Group, r.About.Resource = callOf(pathOf(h.trail.target))
+		r.About.IsDescribed = h.gateway.calls.has(pathOf(h.trail.target))
 	}
 	r.Asked.Unserved = str(h.incoming.Head.Unserved)
 	if h.incoming.Refusal == nil {

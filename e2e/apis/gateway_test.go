@@ -63,6 +63,7 @@ func run(m *testing.M) int {
 // A program is a process that runs until the test ends.
 type program struct {
 	address string // a host and a port
+	admin   string // the same of the gateway's other listener, if the test asks for it
 	process *os.Process
 	log     *buffer
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,11 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/admission-gateway/gateway/e2e/apis/testutil"
 )
@@ -111,17 +115,20 @@ shutdownDeadlineSeconds: 1
 upstreams:
 - {name: backend, endpoints: [%s], dialect: Plain, protocol: HTTP2, tls: %s}
 routes:
-- {name: all, upstream: backend}
-%s`, upstream, map[bool]string{true: "{insecureSkipTLSVerify: true}", false: "null"}[strings.HasPrefix(upstream, "https:")], lines))
+- {name: all, upstream: backend%s}
+%s`, upstream, map[bool]string{true: "{insecureSkipTLSVerify: true}", false: "null"}[strings.HasPrefix(upstream, "https:")],
+		map[bool]string{true: ", undescribed: Deny"}[lines == "#Deny"], lines))
 	args := []string{"serve", "--admin", admin, "--config", config}
 	for i, text := range policies {
 		file := filepath.Join(t.TempDir(), fmt.Sprintf("policies-%d.yaml", i))
 		write(t, file, text)
 		args = append(args, "--policies", file)
 	}
-	return start(t, "http://"+admin+"/readyz", func(address string) *exec.Cmd {
+	p := start(t, "http://"+admin+"/readyz", func(address string) *exec.Cmd {
 		return exec.Command(gatewayProgram, append(args, "--listen", address)...)
 	})
+	p.admin = admin
+	return p
 }
 
 // TestGRPC runs gRPC's interop tests through the gateway: all four kinds of call, with trailers, deadlines, cancellation and
@@ -150,4 +157,100 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-var _ = http.StatusOK
+// TestGRPCRefusals: what the gateway itself refuses is a status of gRPC to a client of gRPC, with the time to come again.
+func TestGRPCRefusals(t *testing.T) {
+	backend := "http://" + startInterop(t)
+	call := func(p *program, method string) error {
+		conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		must(t, err)
+		defer func() { _ = conn.Close() }()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		return conn.Invoke(ctx, method, &testgrpc.Empty{}, &testgrpc.Empty{})
+	}
+	const empty = "/grpc.testing.TestService/EmptyCall"
+	t.Run("429", func(t *testing.T) {
+		p := startGatewayTo(t, backend, "", `apiVersion: admission-gateway.io/v1alpha1
+kind: RateLimitPolicy
+metadata: {name: calls}
+spec:
+  requests: 1
+  periodSeconds: 3600
+`)
+		if err := call(p, empty); err != nil {
+			t.Fatal(err)
+		}
+		err := call(p, empty)
+		s := grpcstatus.Convert(err)
+		if s.Code() != codes.ResourceExhausted || len(s.Details()) != 1 {
+			t.Fatalf("%v, details %v", err, s.Details())
+		}
+		info, ok := s.Details()[0].(*errdetails.RetryInfo)
+		if !ok || info.RetryDelay.AsDuration() < time.Minute {
+			t.Errorf("the detail is %v", s.Details()[0])
+		}
+	})
+	for name, test := range map[string]struct {
+		upstream, lines string
+		code            codes.Code
+	}{
+		"401": {backend, "identity: {anonymous: Deny, authenticators: [{requestHeader: {addresses: [10.1.2.3]}}]}\ntrustedProxies: [10.1.2.3]\n", codes.Unauthenticated},
+		"404": {backend, "#Deny", codes.Unimplemented},
+		"503": {"http://" + testutil.FreeAddress(t), "", codes.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startGatewayTo(t, test.upstream, test.lines)
+			if err := call(p, empty); grpcstatus.Code(err) != test.code {
+				t.Errorf("%v, want %v", err, test.code)
+			}
+		})
+	}
+}
+
+// TestGRPCLasts: a call may be silent for longer than any timeout for other requests, whoever is silent, and its messages may be
+// of 4 MB. Metrics name the calls that the backend has.
+func TestGRPCLasts(t *testing.T) {
+	backend := "http://" + startInterop(t, grpc.MaxRecvMsgSize(8<<20))
+	p := startGatewayTo(t, backend, "timeouts: {bodyDeadlineSeconds: 1, idleTimeoutSeconds: 1, headerDeadlineSeconds: 1}\n")
+	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(8<<20)))
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	c := testgrpc.NewTestServiceClient(conn)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	both, err := c.FullDuplexCall(ctx)
+	must(t, err)
+	for range 2 {
+		must(t, both.Send(&testgrpc.StreamingOutputCallRequest{ResponseParameters: []*testgrpc.ResponseParameters{{Size: 4 << 20}}, Payload: &testgrpc.Payload{Body: make([]byte, 4<<20)}}))
+		got, err := both.Recv()
+		must(t, err)
+		if n := len(got.GetPayload().GetBody()); n != 4<<20 {
+			t.Fatalf("a message of %d bytes", n)
+		}
+		time.Sleep(3 * time.Second) // both are silent
+	}
+	must(t, both.CloseSend())
+	if _, err := both.Recv(); err != io.EOF {
+		t.Errorf("the call ends with %v", err)
+	}
+	one, err := c.StreamingInputCall(ctx)
+	must(t, err)
+	time.Sleep(3 * time.Second) // before the first message and the head of the answer
+	must(t, one.Send(&testgrpc.StreamingInputCallRequest{Payload: &testgrpc.Payload{Body: make([]byte, 10)}}))
+	sum, err := one.CloseAndRecv()
+	must(t, err)
+	if sum.GetAggregatedPayloadSize() != 10 {
+		t.Errorf("%v", sum)
+	}
+	if err := conn.Invoke(ctx, "/grpc.testing.TestService/NoSuchCall", &testgrpc.Empty{}, &testgrpc.Empty{}); grpcstatus.Code(err) != codes.Unimplemented {
+		t.Errorf("a call that the server does not have: %v", err)
+	}
+	resp, err := http.Get("http://" + p.admin + "/metrics")
+	must(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	if !strings.Contains(string(text), `gateway_requests_total{code="200",group="grpc.testing.TestService",resource="FullDuplexCall"`) || strings.Contains(string(text), "NoSuchCall") {
+		t.Errorf("the metrics are %s", text)
+	}
+}

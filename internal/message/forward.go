@@ -73,6 +73,9 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 	for i := range f.Extra {
 		dst = appendLine(dst, f.Extra[i].Name, f.Extra[i].Value)
 	}
+	if h.IsGRPC() {
+		dst = append(dst, "TE: trailers\r\n"...) // servers refuse calls by proxies that would lose the status of a call
+	}
 	dst = append(dst, f.Lines...)
 	dst = append(dst, f.Trace...)
 	if f.Peer != "" {

@@ -93,6 +93,17 @@ func (h *Head) Version() string {
 	return "1.1"
 }
 
+// IsGRPC reports whether the request is a call of gRPC: one by HTTP/2 with gRPC's media type. gRPC-Web is none.
+func (h *Head) IsGRPC() bool {
+	const media = "application/grpc"
+	if !h.IsHTTP2 {
+		return false
+	}
+	value := h.Value(FieldContentType)
+	return len(value) >= len(media) && equalFold(value[:len(media)], []byte(media)) &&
+		(len(value) == len(media) || value[len(media)] == '+' || value[len(media)] == ';')
+}
+
 // NoBody notes that no body follows after all.
 func (h *Head) NoBody() { h.ContentLength, h.Expect = 0, false }
 

@@ -224,7 +224,10 @@ func (u *streamUpload) Read(p []byte) (int, error) {
 		x.expect()
 		s.flush()
 	}
-	until := time.Now().Add(s.server.settings.Load().BodyTimeout)
+	var until time.Time // a call of gRPC may be silent for hours
+	if !x.request.Head.IsGRPC() {
+		until = time.Now().Add(s.server.settings.Load().BodyTimeout)
+	}
 	for {
 		switch {
 		case u.stopped:

@@ -294,10 +294,17 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 	return e.do(b, b.Client, answer)
 }
 
+// lastingCall bounds a call of gRPC, which may go on for hours without a word. The client bounds it by a deadline of its own, of
+// which the server knows.
+const lastingCall = 365 * 24 * time.Hour
+
 // do makes the call by one of the clients of the backend.
 func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response) error {
 	if e.Limits != nil {
 		e.call.Timeouts = e.Limits.Timeouts
+	}
+	if e.Head.IsGRPC() {
+		e.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
 	}
 	began := time.Now()
 	err := by.Do(&e.call, answer)
