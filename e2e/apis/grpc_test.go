@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -252,5 +253,42 @@ func TestGRPCLasts(t *testing.T) {
 	must(t, err)
 	if !strings.Contains(string(text), `gateway_requests_total{code="200",group="grpc.testing.TestService",resource="FullDuplexCall"`) || strings.Contains(string(text), "NoSuchCall") {
 		t.Errorf("the metrics are %s", text)
+	}
+}
+
+// TestGRPCHead: the server of a call learns that trailers reach the client, and the client gets them. A request that is no call
+// of gRPC has no TE.
+func TestGRPCHead(t *testing.T) {
+	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // what is missing shows in the trailers
+		w.Header().Set("Trailer", "Grpc-Status, X-Seen")
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		_, _ = io.WriteString(w, "answer") // the client shows what is missing
+		w.Header().Set("Grpc-Status", "0")
+		w.Header().Set("X-Seen", fmt.Sprint(r.Header["Te"], r.Proto))
+	}))
+	backend.Config.Protocols = new(http.Protocols)
+	backend.Config.Protocols.SetUnencryptedHTTP2(true)
+	backend.Start()
+	t.Cleanup(backend.Close)
+	p := startGatewayTo(t, backend.URL, "")
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	for media, want := range map[string]string{
+		"application/grpc+proto": "[trailers]HTTP/2.0", "application/grpc-web": "[]HTTP/2.0", "application/json": "[]HTTP/2.0",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url()+"/a.B/C", io.MultiReader(strings.NewReader("body")))
+		must(t, err)
+		r.Header.Set("Content-Type", media)
+		r.Header.Set("Te", "trailers")
+		resp, err := transport.RoundTrip(r)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		_ = resp.Body.Close()
+		if string(body) != "answer" || resp.Trailer.Get("X-Seen") != want || resp.Trailer.Get("Grpc-Status") != "0" {
+			t.Errorf("%s: %q, trailers %v, want %s", media, body, resp.Trailer, want)
+		}
 	}
 }

@@ -157,7 +157,7 @@ func (s *session) remove(x *streamExchange) {
 	s.noteEnded(x.id, x.isEndedHere)
 	s.server.giveStream()
 	s.lastUse = time.Now()
-	if len(s.free) < freeStreams {
+	if len(s.free) < freeStreams && !s.server.Draining() { // a shutdown may still ask about the exchange
 		s.free = append(s.free, x)
 	}
 	if len(s.streams) == 0 {
