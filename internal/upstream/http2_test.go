@@ -21,8 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
-
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
@@ -45,26 +43,16 @@ func serveTLS(t testing.TB, h http.Handler) Config {
 	}
 }
 
-// servePlain serves HTTP/2 without TLS by golang.org/x/net.
+// servePlain serves HTTP/2 by net/http without TLS.
 func servePlain(t testing.TB, h http.Handler) Config {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	s := &http2.Server{MaxConcurrentStreams: 100}
-	go func() {
-		for {
-			nc, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = nc.Close() })
-			go s.ServeConn(nc, &http2.ServeConnOpts{Handler: h})
-		}
-	}()
-	return Config{Endpoints: []string{"http://" + ln.Addr().String()}, Protocol: HTTP2}
+	s := httptest.NewUnstartedServer(h)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100}
+	s.Start()
+	t.Cleanup(s.Close)
+	return Config{Endpoints: []string{s.URL}, Protocol: HTTP2}
 }
 
 func newClient(t testing.TB, c Config) *Client {
