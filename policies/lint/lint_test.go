@@ -88,7 +88,8 @@ func TestRules(t *testing.T) {
 		"deletePolicy: {type: string}":                                              "",
 		"addOns: {type: string}":                                                    "",
 		"generateName: {type: string}":                                              "",
-		"externalAuth: {type: string}":                                              "LINT-2/abbreviation",
+		"userAuth: {type: string}":                                                  "LINT-2/abbreviation",
+		"externalAuth: {type: string}":                                              "",
 		"oauthMetadata: {type: string}":                                             "",
 		"basicAuth: {type: string}":                                                 "",
 		"emptyDir: {type: string}":                                                  "",
@@ -248,7 +249,8 @@ func TestFixMessages(t *testing.T) {
 
 // TestSuites: the counts of each rule over the definitions of well-known projects and over well-known documents change only with
 // the rules. Each kind of finding in them was read, and is true. Behind the counts of documents stands how many findings are
-// left where each document has one for each rule.
+// left where each document has one for each rule. Nothing is said of Gateway API's names and labels, which Kubernetes' reviewers
+// of APIs have agreed to.
 func TestSuites(t *testing.T) {
 	dir := os.Getenv("SUITES_DIR")
 	if dir == "" {
@@ -258,11 +260,18 @@ func TestSuites(t *testing.T) {
 		t.Skipf("no definitions in %s: set SUITES_DIR to the folder that holds them", dir)
 	}
 	var b strings.Builder
+	total := 0
 	for _, suite := range []string{"cert-manager", "gateway-api", "openshift-api", "openapi"} {
 		files := definitions(t, filepath.Join(dir, "data", suite))
 		fmt.Fprintf(&b, "%s: %d files\n", suite, len(files))
 		found := Of(files)
 		each, gathered := countsOf(found), countsOf(Gathered(found))
+		total += len(files)
+		for _, f := range found {
+			if suite == "gateway-api" && (strings.HasPrefix(f.Rule, "LINT-1/") || strings.HasPrefix(f.Rule, "LINT-2/") || strings.HasPrefix(f.Rule, "LINT-10/")) {
+				t.Error(f)
+			}
+		}
 		for _, c := range Checks() {
 			switch n, left := each[c.ID], gathered[c.ID]; {
 			case n == 0:
@@ -272,6 +281,9 @@ func TestSuites(t *testing.T) {
 				fmt.Fprintf(&b, "  %s %d, %d\n", c.ID, n, left)
 			}
 		}
+	}
+	if total < 50 {
+		t.Errorf("there are only %d files", total)
 	}
 	golden, err := os.ReadFile("testdata/suites.txt")
 	if err != nil || b.String() != string(golden) {

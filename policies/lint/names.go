@@ -132,8 +132,9 @@ func isCommand(name string, words []string) bool {
 	return len(words) > 1 && verbs[words[0]] && !heads[strings.ToLower(words[len(words)-1])] && !isAddOn && name != "generateName"
 }
 
-// terms are words that are known by their short form, in lower case.
-var terms = []string{"oauth", "basicauth", "emptydir"}
+// terms are words that are known by their short form, in lower case. External auth may be both authentication and
+// authorization.
+var terms = []string{"oauth", "basicauth", "externalauth", "emptydir"}
 
 func hasTerm(name string) bool {
 	return slices.ContainsFunc(terms, func(term string) bool { return strings.Contains(strings.ToLower(name), term) })
