@@ -220,6 +220,9 @@ type reply struct {
 	code     int
 	warnings []string
 	body     []byte
+	// denials are the messages of the policies, each as often as it was said. An answer says the same once. They are known of cases
+	// that count them, and of objects that may be shown.
+	denials []string
 }
 
 // send sends a request to the gateway.
@@ -243,7 +246,7 @@ func (e *environment) send(ctx context.Context, r *request) (*reply, error) {
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
 	body, err := io.ReadAll(response.Body)
-	return &reply{response.StatusCode, response.Header.Values("Warning"), body}, err
+	return &reply{code: response.StatusCode, warnings: response.Header.Values("Warning"), body: body}, err
 }
 
 // explanations lets every user ask in this process, and shows them everything but Secrets.

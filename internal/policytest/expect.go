@@ -61,14 +61,16 @@ func compare(c *testCase, r *reply, golden json.RawMessage) (problems []string) 
 // message that a suite speaks of has none.
 var constraintName = regexp.MustCompile(`^\[[^\]]*\] `)
 
-// countViolations returns which counts of violations are others than expected. They are the causes of a refusal, or the
-// warnings of constraints that only warn.
+// countViolations returns which counts of violations are others than expected. They are what the policies say, or the causes of a
+// refusal, or the warnings of constraints that only warn.
 func countViolations(expected []violations, r *reply, p *problem) (problems []string) {
 	var found []string
 	for _, c := range p.Details.Causes {
 		found = append(found, c.Message)
 	}
 	switch {
+	case len(r.denials) > 0:
+		found = r.denials
 	case r.code < 400:
 		found = slices.Clone(r.warnings)
 	case len(found) == 0:

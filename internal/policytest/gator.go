@@ -154,17 +154,23 @@ func denying(name string, data []byte) []byte {
 	return all.Bytes()
 }
 
-// compareInvalid returns what is wrong if a constraint does not break the schema of its template.
+// compareInvalid returns what is wrong if a constraint does not break the schema of its template. A field that the schema does not
+// have is a mistake of the suite, as for gator.
 func (t *testCase) compareInvalid(found []finding.Finding) []string {
-	isInvalid := false
+	isInvalid, unknown := false, ""
 	for _, f := range found {
 		switch {
 		case f.Severity != finding.Error:
+		case f.File == t.invalid && strings.HasSuffix(f.Message, "have no such field"):
+			unknown = f.Text()
 		case f.File == t.invalid && (strings.HasPrefix(f.Field, "spec.parameters") || strings.HasPrefix(f.Field, "spec.match")):
 			isInvalid = true
 		default:
 			return []string{"its policies have other errors: " + f.Text()}
 		}
+	}
+	if !isInvalid && unknown != "" {
+		return []string{"the constraint must break the schema of its template, and has a field that the schema does not have: " + unknown}
 	}
 	if !isInvalid {
 		return []string{"the constraint must be invalid, and is not"}

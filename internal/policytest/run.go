@@ -1,7 +1,9 @@
 package policytest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/testcase"
@@ -263,11 +266,36 @@ func (p *player) playOne(e *environment, c *testCase) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	if c.violations != nil && nameOf(c.Object).Kind != "Secret" { // what is said of a Secret is withheld
+		if answer.denials, err = e.denials(&c.Case); err != nil {
+			return []string{err.Error()}
+		}
+	}
 	golden, err := p.golden(c, answer)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	return compare(c, answer, golden)
+}
+
+// denials returns what the policies say of the request of a case, each message as often as they say it.
+func (e *environment) denials(c *testcase.Case) (all []string, err error) {
+	told, _, err := e.explain(context.Background(), c, nil)
+	if err != nil {
+		return nil, err
+	}
+	if told.IsCut {
+		return nil, errors.New("has more violations than can be counted")
+	}
+	for _, s := range told.Steps {
+		for _, p := range s.Policies {
+			if p.Verdict == string(admission.Errored) { // which is no violation
+				return nil, fmt.Errorf("%s '%s' failed: %s", p.Kind, cmp.Or(p.Binding, p.Name), strings.Join(p.Messages, "; "))
+			}
+			all = append(all, p.Messages...)
+		}
+	}
+	return all, nil
 }
 
 // play sends the request of a case as often as it says, and returns the last answer.

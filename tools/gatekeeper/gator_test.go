@@ -27,12 +27,12 @@ func TestSuitesAsGator(t *testing.T) {
 	for i := range count {
 		writeSuite(t, rnd, filepath.Join(dir, fmt.Sprintf("s%03d", i)))
 	}
-	want := verdictsOfGator(t, dir)
+	want, reasons := verdictsOfGator(t, dir)
 	got := verdictsOfGateway(t, dir)
 	counts := map[string]int{}
 	for id, outcome := range want {
 		if counts[outcome]++; got[id] != outcome {
-			t.Errorf("%s: %s, and %s by gator", id, got[id], outcome)
+			t.Errorf("%s: %s, and %s by gator: %v", id, got[id], outcome, reasons[id])
 		}
 	}
 	if len(got) != len(want) {
@@ -44,8 +44,8 @@ func TestSuitesAsGator(t *testing.T) {
 	}
 }
 
-// verdictsOfGator runs the suites of a folder as `gator verify` does.
-func verdictsOfGator(t *testing.T, dir string) map[string]string {
+// verdictsOfGator runs the suites of a folder as `gator verify` does. It returns why cases fail, too.
+func verdictsOfGator(t *testing.T, dir string) (verdicts map[string]string, reasons map[string]error) {
 	t.Helper()
 	files := os.DirFS(dir)
 	suites, err := verify.ReadSuites(files, ".", ".", true)
@@ -60,7 +60,7 @@ func verdictsOfGator(t *testing.T, dir string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdicts := map[string]string{}
+	verdicts, reasons = map[string]string{}, map[string]error{}
 	for _, s := range suites {
 		r := runner.Run(t.Context(), filter, s)
 		folder := filepath.Dir(s.AbsolutePath)
@@ -75,14 +75,15 @@ func verdictsOfGator(t *testing.T, dir string) map[string]string {
 				case s.Skip || test.Skip || c.Skip:
 					verdicts[id] = "skipped"
 				case r.TestResults[i].Error != nil:
-					verdicts[id] = "failed"
+					verdicts[id], reasons[id] = "failed", r.TestResults[i].Error
 				default:
+					reasons[id] = r.TestResults[i].CaseResults[j].Error
 					verdicts[id] = outcome(false, r.TestResults[i].CaseResults[j].Error == nil)
 				}
 			}
 		}
 	}
-	return verdicts
+	return verdicts, reasons
 }
 
 func outcome(isSkipped, isPassed bool) string {
@@ -120,8 +121,6 @@ func verdictsOfGateway(t *testing.T, dir string) map[string]string {
 }
 
 // writeSuite writes a suite about flaws, which are annotations of an object, and all that it names.
-// Two differences are left out: the gateway counts violations with the same message once, though their details differ, and
-// refuses parameters that the schema of a template does not have.
 func writeSuite(t *testing.T, rnd *rand.Rand, dir string) {
 	t.Helper()
 	write := func(name, text string) {
@@ -147,6 +146,9 @@ spec:
         startswith(text, object.get(input, ["parameters", "prefix"], ""))
         msg := sprintf("has %s", [text])
       }
+      violation[{"msg": "is flawed", "details": {"key": key}}] {
+        startswith(input.review.object.metadata.annotations[key], object.get(input, ["parameters", "unnamed"], "g"))
+      }
       violation[{"msg": msg}] {
         other := data.inventory.namespace[_][_]["ConfigMap"][name]
         other.data.flaw == input.review.object.metadata.name
@@ -157,7 +159,7 @@ spec:
 		pick("deny", "deny", "warn", "dryrun"),
 		pick("{}", "{}", "{kinds: [{apiGroups: [''], kinds: [ConfigMap]}]}", "{kinds: [{apiGroups: ['*'], kinds: ['*']}]}", "{kinds: [{apiGroups: [apps], kinds: [Deployment]}]}",
 			"{namespaces: [team-a]}", "{excludedNamespaces: ['team-*']}", "{labelSelector: {matchLabels: {tier: gold}}}", "{name: 'obj-*'}", "{scope: Namespaced}", "{scope: Cluster}"),
-		pick("{}", "{}", "{}", "{prefix: a}", "{prefix: a}", "{prefix: b}", "{prefix: 5}")))
+		pick("{}", "{}", "{}", "{prefix: a}", "{prefix: a}", "{prefix: b}", "{prefix: 5}", "{unnamed: a}", "{unnamed: b, prefix: b}", "{unnamed: 5}")))
 	var objects []string
 	for i := range 4 {
 		var notes []string
@@ -204,7 +206,7 @@ spec:
 			fmt.Fprint(&b, "    assertions:\n")
 			for range 1 + rnd.IntN(2) {
 				fmt.Fprintf(&b, "    - {%s}\n", pick("violations: yes", "violations: no", "violations: 0", "violations: 1", "violations: 2", "violations: 3", "message: alpha", "message: 'has a.*'",
-					"message: beta, violations: 1", "message: '^has', violations: 2", "message: nothing, violations: no", "message: gamma, violations: yes", `violations: "1"`, "message: 'flaw of known'"))
+					"message: beta, violations: 1", "message: '^has', violations: 2", "message: nothing, violations: no", "message: flawed, violations: 2", "message: flawed, violations: 1", "message: flawed", "message: gamma, violations: yes", `violations: "1"`, "message: 'flaw of known'"))
 			}
 		}
 	}
