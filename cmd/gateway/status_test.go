@@ -87,7 +87,7 @@ telemetry: {audit: {log: {path: audit.log}}}
 	expect(run("status", "--admin", p.admin), 1, "", asks)
 	expect(run("status", "--admin", p.admin, "--token-file", filepath.Join(dir, "wrong")), 1, "", asks)
 	expect(run("status", "-o", "yaml"), 2, "", "gateway status: --output: must be 'text' or 'json', not 'yaml'\n")
-	if got := run("status", "--admin", testutil.FreeAddress(t)); got.code != 1 || !strings.HasPrefix(got.stderr, "gateway status: the admin listener does not answer: ") {
+	if got := run("status", "--admin", testutil.FreeAddress(t)); got.code != 1 || !strings.HasPrefix(got.stderr, "gateway status: the admin listener does not answer; ") {
 		t.Errorf("where nobody listens: %+v", got)
 	}
 	// A client has its answer before the request is over for the gateway. A connection to the backend may be open still.

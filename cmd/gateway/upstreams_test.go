@@ -77,7 +77,7 @@ func TestUnreachableIsNotReady(t *testing.T) {
 		}
 		return page.Upstreams[0].Endpoints[0].State()
 	}
-	if got := state(); got != "Not tried yet" && !strings.HasPrefix(got, "Failing, ") { // the gateway asks for its version
+	if got := state(); got != "Not tried yet" && got != "No answer yet" && !strings.HasPrefix(got, "Failing, ") { // the gateway asks for its version
 		t.Error(got)
 	}
 	for range 2 {

@@ -68,7 +68,7 @@ func TestEndpointState(t *testing.T) {
 		isTroubled bool
 	}{
 		{admin.Endpoint{Status: "Ready"}, "Not tried yet", false},
-		{admin.Endpoint{Status: "Ready", Connections: 1}, "Connected, no answer yet", false},
+		{admin.Endpoint{Status: "Ready", Connections: 1}, "No answer yet", false},
 		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, Connections: 1}, "Ready", false},
 		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at, IsChecked: true}, "Ready", false},
 		{admin.Endpoint{Status: "Ready", LastAnswerTime: &at}, "Idle, answered last at 2026-01-14T09:12:44Z", false},

@@ -103,7 +103,7 @@ func (e *Endpoint) State() string {
 	case !e.IsTroubled() && e.LastAnswerTime != nil:
 		return "Idle, answered last at " + e.LastAnswerTime.Format(time.RFC3339)
 	case !e.IsTroubled() && e.Connections > 0:
-		return "Connected, no answer yet"
+		return "No answer yet"
 	case !e.IsTroubled():
 		return "Not tried yet"
 	}
