@@ -130,6 +130,9 @@ func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
 	if t.MinVersion == config.VersionTLS13 {
 		f.MinVersion = tls.VersionTLS13
 	}
+	for _, c := range t.Certificates {
+		f.More = append(f.More, credentials.CertFiles{Cert: c.CertFile, Key: c.KeyFile})
+	}
 	switch t.ClientCertificates {
 	case config.RequestCertificates:
 		// The gateway verifies the certificates itself: a certificate that no trusted authority

@@ -39,6 +39,9 @@ type ListenerTLS struct {
 	CertFile string `json:"certFile"`
 	// KeyFile is a PEM file with its key.
 	KeyFile string `json:"keyFile"`
+	// Certificates are further ones. A client gets the one for the name that it asks for (SNI): one with that
+	// name, else one with a wildcard that fits, else that of CertFile.
+	Certificates []CertificateFiles `json:"certificates"`
 	// ClientCAFile is a PEM file with the authorities that sign the certificates of clients.
 	ClientCAFile string `json:"clientCAFile"`
 	// ClientCertificates says how clients are asked for them: Request if there is a ClientCAFile,
@@ -46,6 +49,14 @@ type ListenerTLS struct {
 	ClientCertificates ClientCertificates `json:"clientCertificates"`
 	// MinVersion is the least version of TLS.
 	MinVersion TLSVersion `json:"minVersion"`
+}
+
+// CertificateFiles name a certificate, with the intermediate ones after it, and its key, in PEM.
+type CertificateFiles struct {
+	// CertFile is a PEM file with the certificate, and the intermediate ones after it.
+	CertFile string `json:"certFile"`
+	// KeyFile is a PEM file with its key.
+	KeyFile string `json:"keyFile"`
 }
 
 // UpstreamTLS is how the gateway knows the servers of a backend, and what it shows them of itself.
@@ -134,6 +145,10 @@ func (v *validator) listenerTLS(path string, t *ListenerTLS) {
 	t.setDefaults()
 	v.required(path+".certFile", t.CertFile)
 	v.required(path+".keyFile", t.KeyFile)
+	for i, c := range t.Certificates {
+		v.required(fmt.Sprintf("%s.certificates[%d].certFile", path, i), c.CertFile)
+		v.required(fmt.Sprintf("%s.certificates[%d].keyFile", path, i), c.KeyFile)
+	}
 	switch {
 	case !slices.Contains(clientCertificates, t.ClientCertificates):
 		v.check(path+".clientCertificates", notOneOf(string(t.ClientCertificates), clientCertificates))
@@ -158,5 +173,9 @@ func (t *ListenerTLS) files() []*string {
 	if t == nil {
 		return nil
 	}
-	return []*string{&t.CertFile, &t.KeyFile, &t.ClientCAFile}
+	files := []*string{&t.CertFile, &t.KeyFile, &t.ClientCAFile}
+	for i := range t.Certificates {
+		files = append(files, &t.Certificates[i].CertFile, &t.Certificates[i].KeyFile)
+	}
+	return files
 }

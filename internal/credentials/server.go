@@ -22,6 +22,8 @@ type Server struct {
 type ServerFiles struct {
 	// Cert and Key are a PEM file with a certificate and the intermediate ones after it, and one with its key.
 	Cert, Key string
+	// More are further certificates, for the names that they have.
+	More []CertFiles
 	// ClientCA is a PEM file with the authorities that sign the certificates of clients; empty asks for none.
 	ClientCA string
 	// ClientAuth is how clients are asked for a certificate.
@@ -32,18 +34,30 @@ type ServerFiles struct {
 	HasHTTP2 bool
 }
 
+// CertFiles name a PEM file with a certificate and the intermediate ones after it, and one with its key.
+type CertFiles struct{ Cert, Key string }
+
 // WatchServer reads the files of a listener and keeps what they make up to date.
 func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error) {
-	return Watch(w, name, []string{f.Cert, f.Key, f.ClientCA}, func(contents [][]byte) (*Server, error) {
-		pair, err := tls.X509KeyPair(contents[0], contents[1])
-		if err != nil {
-			return nil, fmt.Errorf("the certificate in '%s' and the key in '%s' cannot be used: %w", f.Cert, f.Key, err)
+	files := []string{f.ClientCA, f.Cert, f.Key}
+	for _, one := range f.More {
+		files = append(files, one.Cert, one.Key)
+	}
+	return Watch(w, name, files, func(contents [][]byte) (*Server, error) {
+		var certs certificates
+		for i := 1; i < len(files); i += 2 {
+			pair, err := tls.X509KeyPair(contents[i], contents[i+1])
+			if err != nil {
+				return nil, fmt.Errorf("the certificate in '%s' and the key in '%s' cannot be used: %w", files[i], files[i+1], err)
+			}
+			certs.add(&pair)
 		}
+		var err error
 		s := &Server{Config: &tls.Config{
-			Certificates: []tls.Certificate{pair},
-			MinVersion:   f.MinVersion,
-			NextProtos:   []string{"http/1.1"},
-			ClientAuth:   f.ClientAuth,
+			GetCertificate: certs.choose,
+			MinVersion:     f.MinVersion,
+			NextProtos:     []string{"http/1.1"},
+			ClientAuth:     f.ClientAuth,
 			// Small records would show the first bytes sooner; but clients read JSON only as a
 			// whole, and each is a system call.
 			DynamicRecordSizingDisabled: true,
@@ -52,7 +66,7 @@ func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error
 			s.Config.NextProtos = []string{"h2", "http/1.1"}
 		}
 		if f.ClientCA != "" {
-			if s.ClientCAs, err = ParsePool(contents[2]); err != nil {
+			if s.ClientCAs, err = ParsePool(contents[0]); err != nil {
 				return nil, fmt.Errorf("the authorities in '%s' cannot be used: %w", f.ClientCA, err)
 			}
 			s.Config.ClientCAs = s.ClientCAs
