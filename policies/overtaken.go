@@ -12,7 +12,7 @@ import (
 )
 
 // overtaken finds defaults of a DefaultingPolicy that always come too late: the schema, the policy itself or a policy before it
-// has set the field.
+// has set the field. A policy that is switched off comes before none and after none.
 func (l *loader) overtaken(p loadedDefaulting, before []loadedDefaulting, kinds *knownKinds) {
 	if l.isMeant(p.from) {
 		return
@@ -24,7 +24,9 @@ func (l *loader) overtaken(p loadedDefaulting, before []loadedDefaulting, kinds 
 			l.At(p.from, Error, at, "can never apply: the default with the index %d sets the field first", j)
 			continue
 		}
-		if i := slices.IndexFunc(before, func(first loadedDefaulting) bool { return first.sets(d.Field) && first.covers(p) }); i >= 0 {
+		if i := slices.IndexFunc(before, func(first loadedDefaulting) bool {
+			return p.spec.Enabled() && first.sets(d.Field) && first.covers(p)
+		}); i >= 0 {
 			l.At(p.from, Error, at, "can never apply: the DefaultingPolicy '%s' sets the field first, since policies run in the order of their names", before[i].spec.Name)
 			continue
 		}

@@ -248,7 +248,7 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], operations: ["*"], resources: [secrets]}]}
   rego: |
     package failing
-    deny contains to_number(input.review.object.stringData.password)
+    deny contains "no" if to_number(input.review.object.stringData.password) > 0
 `
 
 // No output has credentials, cookies, queries or data of a Secret.
