@@ -26,7 +26,7 @@ func openLog(w io.Writer, c *config.Log) (log *telemetry.Log, closeLog func(), e
 	if err != nil {
 		return nil, nil, err
 	}
-	klog.SetSlogLogger(log.Messages)
+	klog.SetSlogLogger(telemetry.NamedLevels(log.Messages))
 	return log, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastLines)
 		defer cancel()
