@@ -44,7 +44,7 @@ of the document or with what the schema of the answer requires.`,
 			if err != nil {
 				return err
 			}
-			server := backend.New(backend.Options{EvictOldest: true, Described: described, Successes: successes})
+			server := backend.New(backend.Options{EvictOldest: true, Described: described, Successes: func() []resource.Success { return successes }})
 			served := make(chan error, 1)
 			go func() { served <- server.Serve(l) }()
 			cmd.Printf("The in-memory API serves http://%s\n", l.Addr())

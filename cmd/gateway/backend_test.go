@@ -2,11 +2,15 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -55,7 +59,12 @@ func TestDocumentedAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := backend.New(backend.Options{Described: resolvers, Successes: successes})
+	said := []resource.Success(nil)
+	api := backend.New(backend.Options{Described: resolvers, Successes: func() []resource.Success { return said }})
+	if code := answered(api, "PUT /api/desks/z", `{"id":"z","floor":4,"mode":"Loud"}`).Code; code != http.StatusCreated {
+		t.Errorf("before the document says anything the answer is %d", code)
+	}
+	said = successes // the policies were read again
 	for _, c := range []struct{ request, body, want string }{
 		{"POST /api/desks", `{"id":"a","floor":3,"mode":"Quiet"}`, `202 {"id":"a","floor":3,"mode":"Quiet"}`},
 		{"GET /api/desks/a", "", `200 {"id":"a","floor":3,"mode":"Quiet"}`},
@@ -68,11 +77,45 @@ func TestDocumentedAnswers(t *testing.T) {
 		{"DELETE /api/desks/a", "", `200 `},
 		{"GET /api/desks/a", "", "404 /api/desks/a does not exist\n"},
 	} {
-		method, path, _ := strings.Cut(c.request, " ")
-		w := httptest.NewRecorder()
-		api.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(c.body)))
+		w := answered(api, c.request, c.body)
 		if got := fmt.Sprint(w.Code, " ", w.Body); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.request, got, c.want)
+		}
+	}
+}
+
+// answered returns the answer of the API in memory to a request.
+func answered(api *backend.Server, request, body string) *httptest.ResponseRecorder {
+	method, path, _ := strings.Cut(request, " ")
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	return w
+}
+
+// TestDemoAnswers: the API of the demo answers as the documents among its policies say at the moment; with an error in them, as they
+// said before.
+func TestDemoAnswers(t *testing.T) {
+	dir := t.TempDir()
+	d := documentedAnswers{dir: dir}
+	codes := func() string {
+		for _, s := range d.now() {
+			if s.Method == http.MethodPost && slices.Contains(s.Templates, "/api/desks") {
+				return fmt.Sprint(s.Codes)
+			}
+		}
+		return "none"
+	}
+	for _, step := range []struct{ text, want string }{
+		{"", "none"},
+		{answeredDocument, "[202]"},
+		{strings.Replace(answeredDocument, "{202:", "{201:", 1), "[201]"},
+		{"openapi: nonsense\n", "[201]"},
+	} {
+		if step.text != "" {
+			testutil.WriteFile(t, filepath.Join(dir, "desks.yaml"), step.text)
+		}
+		if got := codes(); got != step.want {
+			t.Errorf("got %s, want %s", got, step.want)
 		}
 	}
 }

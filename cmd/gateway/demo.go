@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/backend"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/library"
+	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/proxy"
 )
 
@@ -63,7 +66,7 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 			return g.Resolvers(config.DefaultUpstream)
 		}
 		return nil
-	}})
+	}, Successes: (&documentedAnswers{dir: dir}).now})
 	apiAddress, err := api.Start()
 	if err != nil {
 		return err
@@ -91,6 +94,30 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 		return err
 	}
 	return n.run(signals)
+}
+
+// documentedAnswers are how the documents among the demo's policies say that operations are answered. A set of policies in
+// service has only what requests need, so that the files are read for it.
+type documentedAnswers struct {
+	dir string
+
+	mu   sync.Mutex
+	hash string
+	all  []resource.Success
+}
+
+// now returns the answers of the files as they are, which are read when they change.
+func (d *documentedAnswers) now() []resource.Success {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	read := source.Read([]string{d.dir}, &source.Progress{})
+	if read.Hash != d.hash {
+		d.hash = read.Hash
+		if c := policies.CompileWithPlans(read); c.Set != nil { // of files with errors the gateway keeps the last ones too
+			d.all = c.Set.Successes()
+		}
+	}
+	return d.all
 }
 
 // demoText is printed by the demo. README shows the answers to its commands.

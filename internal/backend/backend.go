@@ -38,8 +38,8 @@ type Options struct {
 	// Described, if set, returns how policy files read requests. Where they describe a resource, they say what a path
 	// leads to and where the name of an object is. All other paths are read by their structure.
 	Described func() []resource.Resolver
-	// Successes, if set, returns how documents say that operations are answered, by their method and path.
-	Successes []resource.Success
+	// Successes, if set, returns how documents say that operations are answered.
+	Successes func() []resource.Success
 	// TakesAll lets no request fail because of its path, its method, its name or its type of body: what is no collection
 	// and no item of one is answered with the body that was sent.
 	TakesAll bool
@@ -52,7 +52,7 @@ type Server struct {
 	maxBody   int64
 	record    *Recorder
 	fault     atomic.Pointer[func(*Request) Fault]
-	successes func() map[operation]*resource.Success // nil: none
+	successes *successes // nil: none
 	// resolvers is Options.Described, and takesAll TakesAll.
 	resolvers func() []resource.Resolver
 	takesAll  bool
@@ -82,8 +82,8 @@ func New(o Options) *Server {
 
 		resolvers: o.Described, takesAll: o.TakesAll,
 	}
-	if len(o.Successes) > 0 {
-		s.successes = sync.OnceValue(func() map[operation]*resource.Success { return successesOf(o.Successes) })
+	if o.Successes != nil {
+		s.successes = &successes{said: o.Successes}
 	}
 	s.SetFault(o.Fault)
 	s.http = &http.Server{

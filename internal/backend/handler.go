@@ -198,7 +198,7 @@ func (s *Server) successOf(r *http.Request, d *described) *resource.Success {
 	if s.successes == nil {
 		return nil
 	}
-	return s.successes()[operation{r.Method, d.info.Route}]
+	return s.successes.of(operation{r.Method, d.info.Route})
 }
 
 // listOf returns the list of objects as a resource has it.

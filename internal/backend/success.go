@@ -3,12 +3,38 @@ package backend
 import (
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // An operation identifies one of a document: its method, and its path as the document writes it.
 type operation struct{ method, route string }
+
+// successes are what documents say at the moment, by operations. They change when the policies do.
+type successes struct {
+	said func() []resource.Success
+	read atomic.Pointer[readSuccesses]
+}
+
+type readSuccesses struct {
+	from []resource.Success
+	by   map[operation]*resource.Success
+}
+
+// of returns how an operation is answered; nil if no document says it.
+func (s *successes) of(o operation) *resource.Success {
+	all := s.said()
+	if len(all) == 0 {
+		return nil
+	}
+	read := s.read.Load()
+	if read == nil || len(read.from) != len(all) || &read.from[0] != &all[0] {
+		read = &readSuccesses{all, successesOf(all)}
+		s.read.Store(read)
+	}
+	return read.by[o]
+}
 
 // successesOf returns the answers of documents by their operations. Of several documents with an operation the first counts.
 func successesOf(all []resource.Success) map[operation]*resource.Success {

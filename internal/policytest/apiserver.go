@@ -56,7 +56,7 @@ func (s *server) close() { _ = s.http.Close() }
 func (s *server) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Described: s.described, Successes: s.patcher.set.Successes(), TakesAll: true})
+	s.existing, s.plain = map[string]json.RawMessage{}, backend.New(backend.Options{Described: s.described, Successes: s.patcher.set.Successes, TakesAll: true})
 }
 
 // described returns how the files read requests.
