@@ -56,7 +56,7 @@ func TestSession(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := io.ReadAll(resp.Body)
-			resp.Body.Close()
+			_ = resp.Body.Close()
 			if want := fmt.Sprintf("POST /a?b=c %d %s", size, body); err != nil || resp.ProtoMajor != 2 || !bytes.Equal(got, []byte(want)) {
 				t.Errorf("%d bytes, known %v: %v %s %v", size, isKnown, err, resp.Proto, len(got))
 			}
@@ -70,7 +70,7 @@ func TestSession(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			defer resp.Body.Close()
+			defer func() { _ = resp.Body.Close() }()
 			if got, err := io.ReadAll(resp.Body); err != nil || string(got) != fmt.Sprintf("GET /%d 0 ", i) {
 				t.Errorf("%q, %v", got, err)
 			}

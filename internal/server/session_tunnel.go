@@ -129,7 +129,9 @@ func (c *streamConn) Close() error {
 }
 
 // abort closes the stream from another goroutine, without waiting.
-func (c *streamConn) abort() { go c.Close() }
+func (c *streamConn) abort() {
+	go func() { _ = c.Close() }()
+}
 
 // LocalAddr implements net.Conn.
 func (c *streamConn) LocalAddr() net.Addr { return c.exchange.session.conn.socket.LocalAddr() }
