@@ -279,24 +279,6 @@ func (p *player) playOne(e *environment, c *testCase) []string {
 	return compare(c, answer, golden)
 }
 
-// bindingOf finds the binding that a ValidatingAdmissionPolicy says something by.
-var bindingOf = regexp.MustCompile(`^(?:Validation failed for )?ValidatingAdmissionPolicy '[^']*' with binding '([^']*)'`)
-
-// byOneBinding returns what a policy says by the first of its bindings: each says the same, and gator asks none of them.
-func byOneBinding(messages []string) (all []string) {
-	first := ""
-	for _, message := range messages {
-		m := bindingOf.FindStringSubmatch(message)
-		if m != nil && first == "" {
-			first = m[1]
-		}
-		if m == nil || m[1] == first {
-			all = append(all, message)
-		}
-	}
-	return all
-}
-
 // denials returns what the policies say of the request of a case, each message as often as they say it.
 func (e *environment) denials(c *testcase.Case) (all []string, err error) {
 	told, _, err := e.explain(context.Background(), c, nil)
@@ -314,7 +296,7 @@ func (e *environment) denials(c *testcase.Case) (all []string, err error) {
 			if p.Verdict == string(admission.Errored) { // which is no violation
 				return nil, fmt.Errorf("%s '%s' failed: %s", p.Kind, cmp.Or(p.Binding, p.Name), strings.Join(p.Messages, "; "))
 			}
-			all = append(all, byOneBinding(p.Messages)...)
+			all = append(all, p.Messages...)
 		}
 	}
 	return all, nil
