@@ -12,13 +12,12 @@ func AppendAnswer(dst, head []byte) []byte {
 	dst = AppendStatus(append(dst, BlockStart), head[len("HTTP/1.1 "):len("HTTP/1.1 200")])
 	_, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	for {
-		var line []byte
-		if line, rest, _ = bytes.Cut(rest, []byte("\r\n")); len(line) == 0 {
+		var name, value []byte
+		if name, value, rest = cutField(rest); name == nil {
 			return dst
 		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
 		if !isConnectionSpecific(name) {
-			dst = AppendField(dst, name, bytes.Trim(value, " \t"))
+			dst = AppendField(dst, name, value)
 		}
 	}
 }

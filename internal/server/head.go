@@ -2,11 +2,9 @@ package server
 
 import (
 	"bytes"
-	"errors"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/message"
-	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // next reads the next head. It returns false if there is none: the client closed the connection,
@@ -84,9 +82,7 @@ func (x *exchange) parse(length int) bool {
 // refuse keeps the refusal for the handler. Nothing more is read from the connection: the start of
 // the next request is not known.
 func (x *exchange) refuse(err error) bool {
-	bad := &message.Error{Code: 400, Message: err.Error()}
-	errors.As(err, &bad)
-	x.request.Refusal = status.Coded(bad.Code, bad.Message)
+	x.request.Refusal = refusalOf(err)
 	x.endAfter(endLingering)
 	x.request.Head.Salvage(x.conn.in.received())
 	x.isHTTP2 = beginsHTTP2(x.conn.in.received())

@@ -11,7 +11,7 @@ type writer struct {
 	pending []byte
 	memory  *[copyBuffer]byte // of pending, if it suffices
 	pool    *buffers
-	isBusy  bool // somebody writes
+	isBusy  bool // a goroutine writes
 	closed  bool // nothing is written any more
 	isLast  bool // the connection ends when all is written
 }
@@ -87,7 +87,7 @@ const (
 	frameContinuation = byte(http2.FrameContinuation)
 )
 
-// flush writes what is pending, unless somebody else does, who writes this too. The lock is held, but
+// flush writes what is pending, unless another goroutine does, which writes this too. The lock is held, but
 // not while bytes are written.
 func (s *session) flush() {
 	w := &s.out
@@ -114,7 +114,7 @@ func (s *session) flush() {
 	}
 }
 
-// flushAll is flush that waits if somebody else writes: the connection ends then. The lock is held, but not while it waits.
+// flushAll is flush that waits if another goroutine writes: the connection ends then. The lock is held, but not while it waits.
 func (s *session) flushAll() {
 	s.flush()
 	for s.out.isBusy || len(s.out.pending) > 0 && !s.out.closed {
