@@ -44,19 +44,23 @@ func (c *conn) serveExchange() {
 // callHandler calls the handler, and answers for it if it panics.
 func (c *conn) callHandler(x *exchange) {
 	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		c.server.settings.Load().Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
-		x.endAfter(end)
-		if !x.answered {
-			var answer message.Response
-			c.server.settings.Load().Panicked(&answer)
-			x.Send(&answer)
+		if p := recover(); p != nil {
+			x.endAfter(end)
+			c.server.panicked(&x.request, p)
 		}
 	}()
 	c.server.handle(&x.request)
+}
+
+// panicked logs that the handler of a request panicked, and answers for it.
+func (s *Server) panicked(r *Request, p any) {
+	o := s.settings.Load()
+	o.Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
+	if !r.Answered() {
+		var answer message.Response
+		o.Panicked(&answer)
+		r.Send(&answer)
+	}
 }
 
 // end closes the connection. A client that may still be sending gets to read the answer first.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -93,16 +92,8 @@ func (x *streamExchange) serve() {
 // callHandler calls the handler, and answers for it if it panics.
 func (x *streamExchange) callHandler() {
 	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		o := x.session.server.settings.Load()
-		o.Log.Error("a request made the gateway panic", "panic", p, "stack", string(debug.Stack()))
-		if !x.answered {
-			var answer message.Response
-			o.Panicked(&answer)
-			x.Send(&answer)
+		if p := recover(); p != nil {
+			x.session.server.panicked(&x.request, p)
 		}
 	}()
 	x.session.server.handle(&x.request)
