@@ -68,6 +68,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/h1/h1test":        {[]string{"internal/credentials", "internal/testutil"}, nil},
 	"internal/h2/h2test":        {nil, nil},
 	"internal/routing":          {nil, []string{"cmd", "proxy", "policies", "internal/config", "internal/ingress", "internal/server"}},
+	"internal/ingress":          {[]string{"internal/routing"}, []string{"cmd", "policies"}},
 	"internal/manifest":         {[]string{"internal/document", "internal/file"}, []string{"internal/jsonschema", "internal/openapi", "internal/policytest", "internal/scan", "internal/scaffold", "policies", "internal/config", "proxy", "admission/rego"}},
 	"internal/protobuf":         {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/versions":         {[]string{"internal/document"}, []string{"policies"}},

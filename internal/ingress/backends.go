@@ -1,0 +1,190 @@
+package ingress
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/admission-gateway/gateway/internal/routing"
+)
+
+// The protocols of Service ports (appProtocol) that Kubernetes names.
+const (
+	protocolH2C = "kubernetes.io/h2c"
+	protocolWS  = "kubernetes.io/ws"
+	protocolWSS = "kubernetes.io/wss"
+)
+
+// A service is a Service with its endpoints; the Service is nil if there are endpoints alone.
+type service struct {
+	*corev1.Service
+	slices []*discoveryv1.EndpointSlice
+}
+
+// servicesOf finds Services and their endpoints by name.
+func servicesOf(in *Objects) map[types.NamespacedName]*service {
+	all := make(map[types.NamespacedName]*service, len(in.Services))
+	for _, s := range in.Services {
+		all[nameOf(s)] = &service{Service: s}
+	}
+	for _, e := range in.EndpointSlices {
+		name := types.NamespacedName{Namespace: e.Namespace, Name: e.Labels[discoveryv1.LabelServiceName]}
+		if name.Name == "" {
+			continue
+		}
+		s := all[name]
+		if s == nil {
+			s = &service{}
+			all[name] = s
+		}
+		s.slices = append(s.slices, e)
+	}
+	return all
+}
+
+// A target is what a reference to a backend leads to.
+type target struct {
+	name    types.NamespacedName
+	port    int32
+	isHTTP2 bool
+	policy  *tlsPolicy // nil: it is spoken to without TLS
+	// fault is why requests cannot go there.
+	fault string
+}
+
+// backendKey tells backends of the table apart.
+type backendKey struct {
+	target
+	client *routing.Certificate
+}
+
+// target follows a reference to a backend.
+func (r *reading) target(ref *gatewayv1.BackendObjectReference, path string, isHTTP2 bool) target {
+	t := target{name: types.NamespacedName{Namespace: string(or(ref.Namespace, gatewayv1.Namespace(r.object.GetNamespace()))), Name: string(ref.Name)}, port: or(ref.Port, 0), isHTTP2: isHTTP2}
+	if or(ref.Group, "") != "" || or(ref.Kind, kindService) != kindService {
+		return r.faulty(t, path, gatewayv1.RouteReasonInvalidKind, fmt.Sprintf("the kind '%s' of the group '%s' is not supported: only the core kind 'Service' is", or(ref.Kind, kindService), or(ref.Group, "")))
+	}
+	if !r.grants.allow(referrer{r.object.kind, r.object.GetNamespace()}, kindService, t.name.Namespace, t.name.Name) {
+		return r.faulty(t, path, gatewayv1.RouteReasonRefNotPermitted, fmt.Sprintf("no ReferenceGrant in the namespace '%s' lets a %s of the namespace '%s' refer to the Service '%s'", t.name.Namespace, r.object.kind, r.object.GetNamespace(), t.name.Name))
+	}
+	port, reason, message := r.portOf(&t)
+	if message != "" {
+		return r.faulty(t, path, reason, message)
+	}
+	switch protocol := or(port.AppProtocol, ""); protocol {
+	case protocolH2C:
+		t.isHTTP2 = true
+	case protocolWSS:
+		if r.policyFor(&t, port.Name) == nil {
+			return r.faulty(t, path, gatewayv1.RouteReasonUnsupportedProtocol, fmt.Sprintf("the port %d has the protocol '%s', for which a BackendTLSPolicy must say how its servers are known", t.port, protocol))
+		}
+	}
+	if t.policy = r.policyFor(&t, port.Name); t.policy != nil && t.policy.refused.is() {
+		t.fault = fmt.Sprintf("the BackendTLSPolicy '%s/%s' is not accepted: %s", t.policy.Namespace, t.policy.Name, t.policy.refused.message)
+	}
+	return t
+}
+
+// faulty notes that a reference leads nowhere.
+func (r *reading) faulty(t target, path string, reason gatewayv1.RouteConditionReason, message string) target {
+	r.unresolve(path, fault{string(reason), message})
+	t.fault, t.policy = message, nil
+	return t
+}
+
+// portOf returns the port of a Service that a reference names.
+func (c *translation) portOf(t *target) (_ corev1.ServicePort, reason gatewayv1.RouteConditionReason, message string) {
+	if t.port < 1 || t.port > 65535 {
+		return corev1.ServicePort{}, gatewayv1.RouteReasonUnsupportedValue, fmt.Sprintf("a reference to the Service '%s' must name a port", t.name)
+	}
+	s := c.services[t.name]
+	if s == nil || s.Service == nil {
+		if c.options.ResolvesNames {
+			return corev1.ServicePort{Port: t.port}, "", ""
+		}
+		return corev1.ServicePort{}, gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("there is no Service '%s'", t.name)
+	}
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		// It would let whoever may write a Service name any host, also those of other namespaces.
+		return corev1.ServicePort{}, gatewayv1.RouteReasonUnsupportedValue, fmt.Sprintf("the Service '%s' has the type 'ExternalName', which may name servers of others", t.name)
+	}
+	for _, p := range s.Spec.Ports {
+		if p.Port == t.port && (p.Protocol == corev1.ProtocolTCP || p.Protocol == "") {
+			return p, "", ""
+		}
+	}
+	return corev1.ServicePort{}, gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("the Service '%s' has no port %d", t.name, t.port)
+}
+
+// backend returns the index of a target in the table.
+func (c *translation) backend(t target, client *routing.Certificate) int {
+	if t.policy == nil {
+		client = nil
+	}
+	key := backendKey{t, client}
+	if i, found := c.backends[key]; found {
+		return i
+	}
+	b := routing.Backend{Name: t.name.Namespace + "/" + t.name.Name + ":" + strconv.Itoa(int(t.port)), IsHTTP2: t.isHTTP2, Fault: t.fault}
+	if t.fault == "" {
+		b.Servers = c.servers(&t)
+		if t.policy != nil {
+			of := t.policy.tls
+			of.Client = client
+			b.TLS = &of
+		}
+	}
+	c.out.Table.Backends = append(c.out.Table.Backends, b)
+	c.backends[key] = len(c.out.Table.Backends) - 1
+	return c.backends[key]
+}
+
+// servers are the ready endpoints of a target, or its name in DNS if there are to be none.
+func (c *translation) servers(t *target) []string {
+	s := c.services[t.name]
+	if c.options.ResolvesNames && (s == nil || len(s.slices) == 0) {
+		port := t.port
+		if s != nil && s.Spec.ClusterIP == corev1.ClusterIPNone { // DNS has the endpoints themselves
+			p, _, _ := c.portOf(t)
+			port = max(p.TargetPort.IntVal, 0)
+			if port == 0 {
+				port = t.port
+			}
+		}
+		return []string{net.JoinHostPort(t.name.Name+"."+t.name.Namespace+".svc", strconv.Itoa(int(port)))}
+	}
+	name := ""
+	if s.Service != nil {
+		p, _, _ := c.portOf(t)
+		name = p.Name
+	}
+	var all []string
+	for _, slice := range s.slices {
+		if slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue // as of a Service of the type ExternalName
+		}
+		for _, p := range slice.Ports {
+			if p.Port == nil || or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP || s.Service != nil && or(p.Name, "") != name || s.Service == nil && *p.Port != t.port {
+				continue
+			}
+			port := strconv.Itoa(int(*p.Port))
+			for i := range slice.Endpoints {
+				if e := &slice.Endpoints[i]; or(e.Conditions.Ready, true) {
+					for _, a := range e.Addresses {
+						if isAddress(a) {
+							all = append(all, net.JoinHostPort(a, port))
+						}
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

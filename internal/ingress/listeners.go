@@ -1,0 +1,243 @@
+package ingress
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/admission-gateway/gateway/internal/routing"
+)
+
+// A listener is one of a Gateway, or of a ListenerSet.
+type listener struct {
+	gateway *gateway
+	set     *listenerSet // nil for the Gateway's own
+	spec    gatewayv1.Listener
+	path    string // of the field that has it
+	host    string
+	kinds   []gatewayv1.RouteGroupKind
+	allowed namespaceRule // whose routes it takes
+	tls     *routing.ListenerTLS
+	// refused is why it is not accepted, conflict with what it is in conflict, unresolved what it refers to in vain.
+	refused, conflict, unresolved fault
+	// lacks is why it cannot be served although it is accepted.
+	lacks fault
+	// overlaps are the names of the listeners of the port that may take requests of one connection for it.
+	overlaps []string
+	isOpen   bool
+	index    int // in the table, if it is open
+	attached int32
+}
+
+// namespace is the one of the object that has the listener.
+func (l *listener) namespace() string {
+	if l.set != nil {
+		return l.set.Namespace
+	}
+	return l.gateway.Namespace
+}
+
+// isValid reports whether the listener can be served, as far as it is up to itself.
+func (l *listener) isValid() bool { return !l.refused.is() && !l.conflict.is() && !l.lacks.is() }
+
+// problem notes what is wrong with a field of the listener.
+func (c *translation) listenerProblem(l *listener, field, message string) {
+	if l.set != nil {
+		c.problem(kindListenerSet, l.set.Namespace, l.set.Name, l.path+field, message)
+		return
+	}
+	c.problem(kindGateway, l.gateway.Namespace, l.gateway.Name, l.path+field, message)
+}
+
+// newListener reads a listener.
+func (c *translation) newListener(g *gateway, s *listenerSet, spec gatewayv1.Listener, path string) *listener {
+	l := &listener{gateway: g, set: s, spec: spec, path: path, host: strings.ToLower(string(or(spec.Hostname, "")))}
+	var from *gatewayv1.RouteNamespaces
+	if spec.AllowedRoutes != nil {
+		from = spec.AllowedRoutes.Namespaces
+	}
+	if from == nil {
+		from = &gatewayv1.RouteNamespaces{}
+	}
+	l.allowed = ruleOf(from.From, from.Selector, gatewayv1.NamespacesFromSame)
+	l.kinds = []gatewayv1.RouteGroupKind{}
+	switch spec.Protocol {
+	case gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType:
+		c.kindsOf(l)
+	default:
+		l.refused = fault{string(gatewayv1.ListenerReasonUnsupportedProtocol), fmt.Sprintf("the protocol '%s' is not supported: only 'HTTP' and 'HTTPS' are", spec.Protocol)}
+		if a := spec.AllowedRoutes; a != nil && len(a.Kinds) > 0 {
+			l.unresolved = fault{string(gatewayv1.ListenerReasonInvalidRouteKinds), "no kind of route is supported for the protocol"}
+		}
+	}
+	if problem := hostProblem(l.host); problem != "" && !l.refused.is() {
+		l.refused = fault{string(gatewayv1.ListenerReasonUnsupportedValue), problem}
+	}
+	if spec.Port < 1 || spec.Port > 65535 {
+		l.refused = first(l.refused, fault{string(gatewayv1.ListenerReasonPortUnavailable), fmt.Sprintf("%d is not the number of a port", spec.Port)})
+	}
+	if spec.Protocol == gatewayv1.HTTPSProtocolType {
+		c.secure(l)
+	}
+	return l
+}
+
+// kindsOf finds the kinds of routes that a listener takes.
+func (c *translation) kindsOf(l *listener) {
+	group := gatewayv1.Group(gatewayv1.GroupName)
+	if a := l.spec.AllowedRoutes; a != nil && len(a.Kinds) > 0 {
+		for i, k := range a.Kinds {
+			if or(k.Group, group) != group || k.Kind != kindHTTPRoute && k.Kind != kindGRPCRoute {
+				l.unresolved = first(l.unresolved, fault{string(gatewayv1.ListenerReasonInvalidRouteKinds), fmt.Sprintf("the kind '%s' is not supported: only 'HTTPRoute' and 'GRPCRoute' are", k.Kind)})
+				c.listenerProblem(l, fmt.Sprintf(".allowedRoutes.kinds[%d]", i), l.unresolved.message)
+				continue
+			}
+			l.kinds = append(l.kinds, gatewayv1.RouteGroupKind{Group: &group, Kind: k.Kind})
+		}
+		if len(l.kinds) == 0 {
+			l.lacks = fault{string(gatewayv1.ListenerReasonInvalid), "the listener takes no kind of route that is supported"}
+		}
+		return
+	}
+	l.kinds = append(l.kinds, gatewayv1.RouteGroupKind{Group: &group, Kind: kindHTTPRoute}, gatewayv1.RouteGroupKind{Group: &group, Kind: kindGRPCRoute})
+}
+
+// takes reports whether the listener takes routes of a kind.
+func (l *listener) takes(kind string) bool {
+	return slices.ContainsFunc(l.kinds, func(k gatewayv1.RouteGroupKind) bool { return string(k.Kind) == kind })
+}
+
+// hostProblem says why a host, in lower case, cannot be served; "" if it can.
+func hostProblem(host string) string {
+	if host == "" {
+		return ""
+	}
+	name, _ := strings.CutPrefix(host, "*.")
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		return fmt.Sprintf("the host '%s' is no name of a host: %s", host, errs[0])
+	}
+	if isAddress(name) {
+		return fmt.Sprintf("the host '%s' must be a name, not an address", host)
+	}
+	return ""
+}
+
+// A claim is a port, and a host on it, that a listener has.
+type claim struct {
+	group string // of those that have the addresses in common
+	*listener
+}
+
+// groupOf names those that have the addresses of a Gateway in common: all, unless each has its own.
+func (c *translation) groupOf(g *gateway) string {
+	if len(c.options.Pool) == 0 {
+		return ""
+	}
+	return g.Namespace + "/" + g.Name
+}
+
+// isHTTP reports whether a protocol is one that the gateway serves.
+func isHTTP(p gatewayv1.ProtocolType) bool {
+	return p == gatewayv1.HTTPProtocolType || p == gatewayv1.HTTPSProtocolType
+}
+
+// claim has listeners of one object take their ports. Of two within one Gateway that cannot be told apart neither is
+// served; a listener that comes after others, of an older object or of the Gateway whose ListenerSet it is in, gives way.
+func (c *translation) claim(g *gateway, all []*listener) {
+	group := c.groupOf(g)
+	for i, l := range all {
+		if f := c.conflictBefore(group, l); f.is() {
+			l.conflict = f
+		}
+		if l.set != nil {
+			// Listeners of one ListenerSet come one after the other too.
+			for _, o := range all[:i] {
+				if !o.refused.is() && !o.conflict.is() {
+					l.conflict = first(l.conflict, conflictOf(l, o))
+				}
+			}
+			continue
+		}
+		for j, o := range all {
+			if j != i && !l.refused.is() && !o.refused.is() {
+				l.conflict = first(l.conflict, conflictOf(l, o))
+			}
+		}
+	}
+	for _, l := range all {
+		switch {
+		case l.conflict.is():
+			c.listenerProblem(l, "", l.conflict.message)
+		case l.refused.is():
+			c.listenerProblem(l, "", l.refused.message)
+		case g.refused.is():
+		default:
+			c.held = append(c.held, &claim{group, l})
+		}
+	}
+}
+
+// conflictBefore returns the conflict of a listener with one that has its port already.
+func (c *translation) conflictBefore(group string, l *listener) fault {
+	for _, h := range c.held {
+		if h.group == group && h.spec.Port == l.spec.Port {
+			if l.refused.is() && (l.set == nil || l.spec.Protocol == gatewayv1.UDPProtocolType || isHTTP(l.spec.Protocol)) {
+				continue
+			}
+			if f := conflictOf(l, h.listener); f.is() {
+				return f
+			}
+		}
+	}
+	return fault{}
+}
+
+// conflictOf returns why a listener cannot be told apart from another one.
+func conflictOf(l, other *listener) fault {
+	if l.spec.Port != other.spec.Port {
+		return fault{}
+	}
+	name := string(other.spec.Name)
+	switch {
+	case l.spec.Protocol != other.spec.Protocol:
+		return fault{string(gatewayv1.ListenerReasonProtocolConflict), fmt.Sprintf("the listener '%s' of '%s/%s' has the port %d for the protocol '%s'", name, other.namespace(), other.owner(), l.spec.Port, other.spec.Protocol)}
+	case l.host == other.host:
+		host := "all hosts"
+		if l.host != "" {
+			host = "the host '" + l.host + "'"
+		}
+		return fault{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf("the listener '%s' of '%s/%s' has %s on the port %d", name, other.namespace(), other.owner(), host, l.spec.Port)}
+	}
+	return fault{}
+}
+
+// owner is the name of the object that has the listener.
+func (l *listener) owner() string {
+	if l.set != nil {
+		return l.set.Name
+	}
+	return l.gateway.Name
+}
+
+// overlaps finds listeners with TLS on one port whose hosts overlap, so that clients may send requests for one on a
+// connection to the other.
+func (c *translation) overlaps(g *gateway) {
+	byPort := map[int32][]*listener{}
+	for _, l := range g.all() {
+		if l.spec.Protocol == gatewayv1.HTTPSProtocolType && !l.refused.is() && !l.conflict.is() {
+			byPort[l.spec.Port] = append(byPort[l.spec.Port], l)
+		}
+	}
+	for _, all := range byPort {
+		for _, l := range all {
+			for _, o := range all {
+				if _, both := intersection(l.host, o.host); o != l && both {
+					l.overlaps = append(l.overlaps, string(o.spec.Name))
+				}
+			}
+		}
+	}
+}
