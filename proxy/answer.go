@@ -98,6 +98,7 @@ func (g *Gateway) answerOf(s *scope, i *resource.Info) []answerStep {
 	add(s.route.rules == nil && s.backend.authorities != nil, "locate", hideBackend)
 	add(g.observers.audit != nil && s.set.Audit() != nil, "audit", recordAnswer)
 	add(isLimited, "limits", func(h *handler) { h.limits.show() })
+	add(g.listening.isStrict, "transport", func(h *handler) { showTransport(h, &h.request.Response) })
 	add(g.observers.isIDShown, "names", func(h *handler) { showNames(h, &h.request.Response) })
 	add(s.route.cors != nil || s.backend.grants != nil, "share", shareWithScripts)
 	add(isLimited, "leave", leaveEarly)

@@ -15,6 +15,9 @@ func (h *handler) serve() error {
 	if h.incoming.Refusal != nil {
 		return h.incoming.Refusal // the head cannot be read in one way only
 	}
+	if err := h.enter(); err != nil { // by which listener it comes
+		return err
+	}
 	if err := h.resolve(); err != nil { // which operation it asks for
 		return err
 	}

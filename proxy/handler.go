@@ -8,6 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -22,10 +23,11 @@ type handler struct {
 	incoming *server.Request // as the server read it
 	// set is the snapshot of policies that every step of this request uses, storage the request's
 	// resource at the backend that it goes to.
-	set    *policies.Set
-	route  *route // nil until it is known
-	scope  *scope // of the operation that it asks for; nil until it is known
-	target []byte // memory for what the backend gets in place of the client's target
+	set      *policies.Set
+	listener *listeners.Listener // that takes the request; nil until it is known
+	route    *route              // nil until it is known
+	scope    *scope              // of the operation that it asks for; nil until it is known
+	target   []byte              // memory for what the backend gets in place of the client's target
 
 	request    *storage.Request
 	write      *storage.Write // the attempt at hand

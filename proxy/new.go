@@ -36,14 +36,6 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := o.Config; c.TLS != nil {
-		files := TLSFiles(c.TLS)
-		files.HasHTTP2 = c.HTTP2.Enabled
-		if g.served.TLS, err = credentials.WatchServer(s.files, "the public listener", files); err != nil {
-			g.Discard()
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-	}
 	s.server = server.New(g.served, s.handle)
 	s.serving.Store(g)
 	g.recordOwn()
@@ -67,7 +59,11 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	g.locksAlone, _ = c.LocksLocally()
 	g.requestLimits.Refused = s.memory.drops.refused
 	var err error
+	if g.listening, err = g.newListening(c, o.Routing, before); err != nil {
+		return nil, err
+	}
 	if g.routes, err = g.newRoutes(c, before, o.AsksVersions); err != nil {
+		g.listening.close()
 		return nil, err
 	}
 	prefixes, names := make([]netip.Prefix, 0, len(c.TrustedProxies)), make([]string, 0, len(c.TrustedProxies))
@@ -84,8 +80,8 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 		return nil, err
 	}
 	g.served = server.Options{
-		HandshakeFailed: s.metrics.HandshakeFailed,
-		HeadTimeout:     c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
+		Listeners: g.listening.set, HandshakeFailed: s.metrics.HandshakeFailed, NotIntroduced: s.metrics.NotIntroduced,
+		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
 		HTTP2:              server.HTTP2{IsOff: !c.HTTP2.Enabled, MaxConcurrentStreams: int(c.HTTP2.MaxConcurrentStreams), Flooded: s.metrics.Flooded},
@@ -231,8 +227,19 @@ func underscores(u config.UnderscoreHeaders) message.Underscores {
 	return message.RefuseUnderscores
 }
 
-// Serve serves the connections of ln until Shutdown; it returns nil then.
+// Serve serves the connections of ln, which listens on the first of the Addresses, until Shutdown; it returns nil then.
 func (g *Gateway) Serve(ln net.Listener) error { return g.server.Serve(ln) }
+
+// Addresses are those on which to listen.
+func (g *Gateway) Addresses() []string { return g.listening.set.Addresses() }
+
+// ServeOn serves the connections of ln, which listens on one of the Addresses, until Leave or Shutdown; it returns nil then.
+func (g *Gateway) ServeOn(address string, ln net.Listener) error {
+	return g.server.ServeOn(address, ln)
+}
+
+// Leave closes the listener of an address.
+func (g *Gateway) Leave(address string) { g.server.Leave(address) }
 
 // Drain serves on, and asks each client to make its next connection elsewhere.
 func (g *Gateway) Drain() { g.server.Drain() }

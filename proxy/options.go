@@ -16,6 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -29,6 +30,8 @@ import (
 // Options have what New makes a Gateway of.
 type Options struct {
 	Config *config.Configuration
+	// Routing has listeners and routes beside those of the configuration; nil has none.
+	Routing *routing.Table
 	// Policies returns the set in force; each request asks once.
 	Policies func() *policies.Set
 	// Memory is the budget for requests, if something else takes memory of it too; nil makes one of the configuration's limits.
@@ -68,8 +71,9 @@ type Options struct {
 // Gateway serves clients on behalf of backends. It is safe for concurrent use.
 type Gateway struct {
 	*common
-	routes   *routeTable
-	policies func() *policies.Set
+	listening *listening
+	routes    *routeTable
+	policies  func() *policies.Set
 	// configuration names the configuration by its hash.
 	configuration string
 

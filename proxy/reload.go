@@ -122,11 +122,12 @@ func (g *Gateway) retire() {
 	}
 }
 
-// letGo gives up backends and authenticators.
+// letGo gives up backends, authenticators and the certificates of listeners.
 func (g *Gateway) letGo() {
 	g.uses.letGo.Do(func() {
 		g.identity.release()
 		g.routes.close()
+		g.listening.close()
 	})
 }
 

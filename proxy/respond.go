@@ -95,6 +95,11 @@ func isNegotiated(r *storage.Response, types *storage.MediaTypes) bool {
 // refuse writes an error as a Status, or in the form that is asked for. All errors of the gateway itself are written here.
 func (h *handler) refuse(err error) {
 	r := &h.request.Response
+	if to, is := errors.AsType[*elsewhere](err); is {
+		to.write(r)
+		showNames(h, r)
+		return
+	}
 	e := statusOf(err)
 	noteRefusal(h, e)
 	if h.incoming.Refusal != nil {
@@ -107,6 +112,7 @@ func (h *handler) refuse(err error) {
 		code, contentType, body := formOf(h, e)
 		writeRefusal(r, e, code, contentType, body)
 	}
+	showTransport(h, r)
 	showNames(h, r)
 	h.addWarnings()
 	var answered *storage.BackendError

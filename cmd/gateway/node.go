@@ -20,7 +20,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
-	"github.com/admission-gateway/gateway/internal/handover"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/state"
@@ -61,11 +60,11 @@ type node struct {
 	rates     rates
 	listening atomic.Bool
 
-	public, private net.Listener
-	offered         []*handover.Listener     // their sockets, which a gateway that drains shares
-	failed          chan error               // an unexpected end of a listener
-	dialects        atomic.Pointer[dialects] // nil until the gateway is made
-	mistaken        chan error               // that a backend is not what is assumed of it
+	private  net.Listener
+	doors    doors
+	failed   chan error               // an unexpected end of a listener
+	dialects atomic.Pointer[dialects] // nil until the gateway is made
+	mistaken chan error               // that a backend is not what is assumed of it
 }
 
 // records are taken down of requests and of decisions.
@@ -166,11 +165,10 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	n.metrics.ObserveStates(n.states.Ages)
 	n.metrics.ObserveBundles(n.bundles.Ages)
 	n.metrics.ObserveUpstreams(n.measureUpstreams)
-	public, err := listenOn(c.Listen, "--listen")
-	if err != nil {
+	n.doors.admin = private
+	if _, err := n.doors.open(c, gateway.Addresses()); err != nil {
 		return nil, err
 	}
-	n.public, n.offered = public, []*handover.Listener{public, private}
 	return n, nil
 }
 
@@ -266,7 +264,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	go n.keepIdle(watching.Done())
 	go n.rates.run(watching.Done(), n.metrics.Answers)
 	gateway := n.gateway.Load()
-	go func() { n.failed <- gateway.Serve(n.public) }()
+	n.doors.serve(gateway, n.failed)
 	n.listening.Store(true)
 	go memory.ForgetStart()
 	readFiles, readCredentials := onDemand(n.readFiles), onDemand(n.files.Reload)
@@ -274,7 +272,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	defer close(readCredentials)
 	systemd := supervisor{n.log}
 	systemd.ready(watching)
-	n.log.Info("serving", "listen", n.public.Addr().String(), "admin", n.private.Addr().String(), "version", version())
+	n.log.Info("serving", "listen", n.doors.text(), "admin", n.private.Addr().String(), "version", version())
 	for {
 		select {
 		case err := <-n.failed:
@@ -322,7 +320,7 @@ func ask(demands chan<- struct{}) {
 func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 	c := n.reloads.end(n)
 	n.admin.Drain()
-	for _, l := range n.offered {
+	for _, l := range n.doors.offered() {
 		if err := l.Offer(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			n.log.Warn("another process cannot take the address over", "address", l.Addr().String(), "cause", err)
 		}

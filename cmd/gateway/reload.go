@@ -156,11 +156,17 @@ func (n *node) apply(c *config.Configuration) error {
 		gateway.Discard()
 		return err
 	}
+	opened, err := n.doors.open(c, gateway.Addresses())
+	if err != nil {
+		gateway.Discard()
+		return err
+	}
 	n.reloads.stop()
 	defer n.reloads.begin(n)
 	n.reloads.commit.Lock()
 	defer n.reloads.commit.Unlock()
 	if n.reloads.isOver {
+		n.doors.close(opened)
 		gateway.Discard()
 		return errors.New("the gateway is ending")
 	}
@@ -171,6 +177,7 @@ func (n *node) apply(c *config.Configuration) error {
 		n.dialects.Store(asking)
 		manager.Begin(before)
 	})
+	n.doors.serve(gateway, n.failed)
 	n.idle.mayChange()
 	if err := n.logs.SetLevel(string(c.Telemetry.Log.Level)); err != nil {
 		return err // cannot be: the level was checked with the configuration

@@ -60,10 +60,12 @@ const (
 
 // Configuration is a checked configuration: every field has its value, defaults included.
 type Configuration struct {
-	// Listen is the address, host and port, on which clients are served.
+	// Listen is the address, host and port, on which clients are served. It may be empty if there are Listeners.
 	Listen string `json:"listen"`
 	// TLS is how clients are served by TLS; nil is plain HTTP.
 	TLS *ListenerTLS `json:"tls"`
+	// Listeners are further ones, on other addresses or for some hosts alone.
+	Listeners []Listener `json:"listeners"`
 	// HTTP2 is how clients are served by HTTP/2.
 	HTTP2 HTTP2 `json:"http2"`
 	// Admin is the listener for health and metrics.

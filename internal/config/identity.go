@@ -174,7 +174,7 @@ func (v *validator) identity(c *Configuration) {
 	if !c.Identity.Knows() && c.Identity.Anonymous != AllowAnonymous {
 		v.check("identity.authenticators", "Required value: must have at least one item, unless `anonymous` is 'Allow': then everybody is 'system:anonymous'")
 	}
-	asks := c.TLS != nil && c.TLS.ClientCAFile != ""
+	asks := slices.ContainsFunc(c.AllListeners(), func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCAFile != "" })
 	issuers := map[string]int{}
 	compiler := sync.OnceValue(authenticationcel.NewDefaultCompiler) // which takes its time
 	for i := range c.Identity.Authenticators {
@@ -196,7 +196,7 @@ func (v *validator) identity(c *Configuration) {
 	between(v, "identity.tokens.failureBurst", t.FailureBurst, 1, 60_000)
 }
 
-// authenticator checks one of them; asks reports whether the listener verifies client certificates.
+// authenticator checks one of them; asks reports whether a listener verifies client certificates.
 func (v *validator) authenticator(path string, a *Authenticator, c *Configuration, asks bool, compiler func() authenticationcel.Compiler) {
 	if !a.isOne() {
 		v.check(path, "must have exactly one of `clientCertificate`, `jwt`, `tokenReview` and `requestHeader`")
@@ -210,7 +210,7 @@ func (v *validator) authenticator(path string, a *Authenticator, c *Configuratio
 	case a.TokenReview != nil:
 		v.tokenReview(path+".tokenReview", a.TokenReview)
 	case a.RequestHeader != nil:
-		v.requestHeader(path+".requestHeader", a.RequestHeader, asks, c.TLS)
+		v.requestHeader(path+".requestHeader", a.RequestHeader, asks, c.AllListeners())
 	}
 }
 
@@ -246,13 +246,15 @@ func (v *validator) reviewers(c *Configuration) {
 	}
 }
 
-func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, tls *ListenerTLS) {
+func (v *validator) requestHeader(path string, r *RequestHeader, asks bool, all []Listener) {
+	areAsked := slices.ContainsFunc(all, func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCertificates != IgnoreCertificates })
+	mayDiffer := slices.ContainsFunc(all, func(l Listener) bool { return l.TLS != nil && l.TLS.ClientCertificates == RequestCertificates })
 	switch {
 	case r.CAFile == "" && len(r.ClientNames) == 0 && len(r.Addresses) == 0:
 		v.check(path, "must name the proxies by `caFile`, `clientNames` or `addresses`")
-	case r.CAFile != "" && (tls == nil || tls.ClientCertificates == IgnoreCertificates):
+	case r.CAFile != "" && !areAsked:
 		v.check(path+".caFile", "must not be set where `tls` does not ask clients for certificates")
-	case r.CAFile != "" && tls.ClientCertificates == RequireCertificates:
+	case r.CAFile != "" && !mayDiffer:
 		v.check(path+".caFile", "must not be set where `tls.clientCertificates` is 'Require': then only certificates of the authorities in `tls.clientCAFile` survive the handshake")
 	case r.CAFile == "" && len(r.ClientNames) > 0 && !asks:
 		v.check(path+".clientNames", "must not be set without `caFile` here or `tls.clientCAFile`, which name the authorities")

@@ -83,7 +83,9 @@ func read(file string) (*Configuration, *manifest.Object, Errors) {
 	v := &validator{object: o}
 	v.configuration(c)
 	beside(file, c.Policies.files()...)
-	beside(file, c.TLS.files()...)
+	for _, l := range c.AllListeners() {
+		beside(file, l.TLS.files()...)
+	}
 	beside(file, c.Identity.files()...)
 	beside(file, append(c.Admin.TLS.files(), &c.Admin.TokenFile)...)
 	beside(file, c.Redis.files()...)
@@ -179,6 +181,17 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 		c.Identity = defaultIdentity()
 		errs = append(errs, d.DecodeAt(o, "identity", c.Identity)...)
 	}
+	for i := range c.Listeners {
+		l, path := &c.Listeners[i], fmt.Sprintf("listeners[%d]", i)
+		if l.RedirectToHTTPS != nil {
+			*l.RedirectToHTTPS = defaultRedirect()
+			errs = append(errs, d.DecodeAt(o, path+".redirectToHTTPS", l.RedirectToHTTPS)...)
+		}
+		if l.HSTS != nil {
+			*l.HSTS = defaultHSTS()
+			errs = append(errs, d.DecodeAt(o, path+".hsts", l.HSTS)...)
+		}
+	}
 	for i := range c.Routes {
 		c.Routes[i] = Route{PathPrefix: "/"}
 		errs = append(errs, d.DecodeAt(o, fmt.Sprintf("routes[%d]", i), &c.Routes[i])...)
@@ -204,12 +217,15 @@ func (c *Configuration) complete(file string, o *manifest.Object) Errors {
 		}
 		c.Routes = []Route{{PathPrefix: "/", Upstream: c.Upstreams[0].Name}}
 	}
-	if c.Listen == c.Admin.Listen && !strings.HasSuffix(c.Listen, ":0") { // port 0 is another one each time
+	for _, l := range c.AllListeners() {
+		if l.Listen != c.Admin.Listen || strings.HasSuffix(l.Listen, ":0") { // port 0 is another one each time
+			continue
+		}
 		const same = "the address '%s' must not be both the public and the admin listener's"
 		if o == nil {
-			return Errors{fmt.Errorf(same, c.Listen)}
+			return Errors{fmt.Errorf(same, l.Listen)}
 		}
-		return Errors{at(o, "admin.listen", same, c.Listen)}
+		return Errors{at(o, "admin.listen", same, l.Listen)}
 	}
 	return nil
 }

@@ -18,8 +18,9 @@ type Setting struct {
 
 // Settings has the keys in the order of the file. Each field of a Configuration is one of them or below one of them.
 var Settings = []Setting{
-	{"listen", "the socket is open"},
-	{"tls", "the listener is open; the files that it names are read again when they change"},
+	{"listen", ""},
+	{"tls", ""},
+	{"listeners", ""},
 	{"http2.enabled", "clients have learned from TLS what is served"},
 	{"http2.maxConcurrentStreams", ""},
 	{"admin", "the listener is open; the files that it names are read again when they change"},

@@ -112,7 +112,8 @@ func TestChartOfSettings(t *testing.T) {
 // TestReload: what can be reloaded is that of the file, and each changed key that needs a restart is named and stays.
 func TestReload(t *testing.T) {
 	const upstreams = "upstreams: [{name: a, endpoints: ['http://127.0.0.1:1'], dialect: Plain}]\n"
-	tls := "tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n"
+	const tls = "tls: {certFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n"
+	const listeners = "listeners: [{name: a, listen: ':7', hosts: [a.example], redirectToHTTPS: {}}]\n"
 	for _, c := range []struct {
 		before, after string
 		flags         Flags
@@ -122,16 +123,17 @@ func TestReload(t *testing.T) {
 	}{
 		{"", "", Flags{}, nil, func(c *Configuration) any { return c }, ""},
 		{"", "drainSeconds: 3\nlimits: {bodyBytes: 5}\n", Flags{}, nil, func(c *Configuration) any { return c }, ""},
-		{"", "listen: ':9'\ndrainSeconds: 3\n", Flags{}, []string{"listen"}, func(c *Configuration) any { return c.DrainSeconds }, ""},
+		{"", "listen: ':9'\n" + tls + listeners, Flags{}, nil, func(c *Configuration) any { return c }, ""},
+		{tls, "http2: {enabled: false}\ndrainSeconds: 3\n" + tls, Flags{}, []string{"http2.enabled"}, func(c *Configuration) any { return c.DrainSeconds }, ""},
 		{"", "listen: ':9'\ndrainSeconds: 3\n", Flags{Listen: ":8"}, nil, func(c *Configuration) any { return c }, ""},
 		{
-			"", "admin: {profiling: true}\nlimits: {connections: 5, uriBytes: 999, bodiesInFlightBytes: 4000000, heavyRequests: 3}\ntelemetry: {log: {format: JSON, level: Debug}, metrics: {names: OpenTelemetry}, tracing: {endpoint: 'http://a'}}\n" + tls,
-			Flags{}, []string{"tls", "admin", "limits.bodiesInFlightBytes", "limits.heavyRequests", "limits.connections", "telemetry.log.format", "telemetry.tracing", "telemetry.metrics"},
+			"", "admin: {profiling: true}\nlimits: {connections: 5, uriBytes: 999, bodiesInFlightBytes: 4000000, heavyRequests: 3}\ntelemetry: {log: {format: JSON, level: Debug}, metrics: {names: OpenTelemetry}, tracing: {endpoint: 'http://a'}}\n",
+			Flags{}, []string{"admin", "limits.bodiesInFlightBytes", "limits.heavyRequests", "limits.connections", "telemetry.log.format", "telemetry.tracing", "telemetry.metrics"},
 			func(c *Configuration) any { return fmt.Sprint(c.Telemetry.Log.Level, c.Limits.URIBytes) }, "",
 		},
 		{
-			"", tls + "identity: {authenticators: [{clientCertificate: {}}]}\n", Flags{}, nil, nil,
-			"gateway.yaml:5: identity.authenticators[0].clientCertificate: must not be set without `tls.clientCAFile`, which names the authorities (with the values in force of tls, which need a restart)",
+			"limits: {bodiesInFlightBytes: 4000000}\n", "limits: {bodiesInFlightBytes: 9000000, bodyBytes: 8000000}\n", Flags{}, nil, nil,
+			"gateway.yaml:4: limits.bodiesInFlightBytes: must be greater than or equal to `limits.bodyBytes`, which is 8000000 (with the values in force of limits.bodiesInFlightBytes, which need a restart)",
 		},
 		{"", "drainSeconds: [\n", Flags{}, nil, nil, "gateway.yaml:5: must be valid YAML"},
 	} {

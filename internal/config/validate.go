@@ -15,8 +15,7 @@ var (
 )
 
 func (v *validator) configuration(c *Configuration) {
-	v.check("listen", addressProblem(c.Listen))
-	v.listenerTLS("tls", c.TLS)
+	v.listeners(c)
 	between(v, "http2.maxConcurrentStreams", c.HTTP2.MaxConcurrentStreams, 1, 1<<14)
 	v.check("admin.listen", addressProblem(c.Admin.Listen))
 	for i, host := range c.Admin.Hosts {

@@ -37,6 +37,20 @@ type ServerFiles struct {
 // CertFiles name a PEM file with a certificate and the intermediate ones after it, and one with its key.
 type CertFiles struct{ Cert, Key string }
 
+// ServerPEM is what the files of a listener hold.
+type ServerPEM struct {
+	// Certificates are chains with their keys. The first is the default.
+	Certificates []CertPEM
+	// ClientCAs are the authorities that sign the certificates of clients; none asks for no certificate.
+	ClientCAs  []byte
+	ClientAuth tls.ClientAuthType
+	MinVersion uint16
+	HasHTTP2   bool
+}
+
+// CertPEM is a certificate with the intermediate ones after it, and its key.
+type CertPEM struct{ Chain, Key []byte }
+
 // WatchServer reads the files of a listener and keeps what they make up to date.
 func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error) {
 	files := []string{f.ClientCA, f.Cert, f.Key}
@@ -44,35 +58,65 @@ func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error
 		files = append(files, one.Cert, one.Key)
 	}
 	return Watch(w, name, files, func(contents [][]byte) (*Server, error) {
-		var certs certificates
+		held := ServerPEM{ClientCAs: contents[0], ClientAuth: f.ClientAuth, MinVersion: f.MinVersion, HasHTTP2: f.HasHTTP2}
 		for i := 1; i < len(files); i += 2 {
-			pair, err := tls.X509KeyPair(contents[i], contents[i+1])
-			if err != nil {
-				return nil, fmt.Errorf("the certificate in '%s' and the key in '%s' cannot be used: %w", files[i], files[i+1], err)
-			}
-			certs.add(&pair)
+			held.Certificates = append(held.Certificates, CertPEM{contents[i], contents[i+1]})
 		}
-		var err error
-		s := &Server{Config: &tls.Config{
-			GetCertificate: certs.choose,
-			MinVersion:     f.MinVersion,
-			NextProtos:     []string{"http/1.1"},
-			ClientAuth:     f.ClientAuth,
-			// Small records would show the first bytes sooner; but clients read JSON only as a
-			// whole, and each is a system call.
-			DynamicRecordSizingDisabled: true,
-		}}
-		if f.HasHTTP2 {
-			s.Config.NextProtos = []string{"h2", "http/1.1"}
-		}
-		if f.ClientCA != "" {
-			if s.ClientCAs, err = ParsePool(contents[0]); err != nil {
-				return nil, fmt.Errorf("the authorities in '%s' cannot be used: %w", f.ClientCA, err)
-			}
-			s.Config.ClientCAs = s.ClientCAs
-		}
-		return s, nil
+		return held.server(f.ClientCA != "", func(i int) string {
+			return fmt.Sprintf("the certificate in '%s' and the key in '%s'", files[2*i+1], files[2*i+2])
+		}, fmt.Sprintf("the authorities in '%s'", f.ClientCA))
 	})
+}
+
+// NewServer returns what a listener shows whose certificates are in no files. It never changes.
+func NewServer(name string, held *ServerPEM) (*Value[*Server], error) {
+	s, err := held.server(len(held.ClientCAs) > 0, func(i int) string { return fmt.Sprintf("certificate %d and its key", i+1) }, "the authorities of clients")
+	if err != nil {
+		return nil, err
+	}
+	v := &Value[*Server]{name: name}
+	v.current.Store(&s)
+	return v, nil
+}
+
+// server makes a Server. The words name a certificate, and the authorities, in errors.
+func (p *ServerPEM) server(hasClientCAs bool, certificate func(i int) string, authorities string) (*Server, error) {
+	var certs certificates
+	for i, one := range p.Certificates {
+		pair, err := tls.X509KeyPair(one.Chain, one.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be used: %w", certificate(i), err)
+		}
+		certs.add(&pair)
+	}
+	if len(certs.all) == 0 {
+		return nil, errors.New("there is no certificate")
+	}
+	config := &tls.Config{
+		GetCertificate: certs.choose,
+		MinVersion:     p.MinVersion,
+		NextProtos:     []string{"http/1.1"},
+		ClientAuth:     p.ClientAuth,
+		// Small records would show the first bytes sooner; but clients read JSON only as a
+		// whole, and each is a system call.
+		DynamicRecordSizingDisabled: true,
+	}
+	// Tickets are of this listener's own keys: a session that another listener has begun, which may ask for no
+	// certificate, is not resumed.
+	config.WrapSession = config.EncryptTicket
+	config.UnwrapSession = config.DecryptTicket
+	if p.HasHTTP2 {
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	s := &Server{Config: config}
+	if hasClientCAs {
+		var err error
+		if s.ClientCAs, err = ParsePool(p.ClientCAs); err != nil {
+			return nil, fmt.Errorf("%s cannot be used: %w", authorities, err)
+		}
+		config.ClientCAs = s.ClientCAs
+	}
+	return s, nil
 }
 
 // ParsePool makes a pool of the certificates in PEM. Other than x509.CertPool.AppendCertsFromPEM it leaves none out that

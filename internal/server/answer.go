@@ -9,7 +9,7 @@ func (x *exchange) finishBody() {
 	if !x.skipBody() {
 		x.endAfter(endLingering)
 	}
-	if x.conn.server.Draining() {
+	if x.conn.server.Draining() || x.conn.isRetired.Load() {
 		x.endAfter(end)
 	}
 }

@@ -3,8 +3,10 @@ package server
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
@@ -13,23 +15,26 @@ import (
 // carries one at a time: it is both a connection and an ongoing exchange.
 type conn struct {
 	server    *Server
-	adopted   *settings        // by which its heads are read
-	options   *message.Options // for the heads of this peer
+	at        *listeners.Socket   // that the client has connected to
+	made      *listeners.Listener // for which it speaks TLS; guarded by the server's lock, and set once
+	adopted   *settings           // by which its heads are read
+	options   *message.Options    // for the heads of this peer
 	socket    socket
 	in        input
 	peer      Peer
 	life      life
 	sending   sending
 	pace      pace
-	exchange  exchange // the request that is being served, and its answer
-	hasServed bool     // a request of HTTP/1.1
+	exchange  exchange    // the request that is being served, and its answer
+	hasServed bool        // a request of HTTP/1.1
+	isRetired atomic.Bool // its listener is gone
 }
 
-func (s *Server) newConn(nc net.Conn) *conn {
-	c := &conn{server: s, socket: socket{Conn: nc}, peer: s.peerOf(nc)}
+func (s *Server) newConn(nc net.Conn, at *listeners.Socket) *conn {
+	c := &conn{server: s, at: at, socket: socket{Conn: nc}, peer: peerOf(nc, at)}
 	c.adopt(s.settings.Load())
 	c.in = input{socket: &c.socket, buffers: &s.buffers}
-	if s.settings.Load().TLS == nil {
+	if !at.HasTLS() {
 		c.in.waitBare()
 	}
 	s.add(c)
@@ -55,6 +60,15 @@ func (c *conn) stop() {
 	}
 	c.sending.interrupt(Events)
 	c.endLasting()
+}
+
+// came implements connection.
+func (c *conn) came() (address string, made *listeners.Listener) { return c.at.Address(), c.made }
+
+// retire implements connection. An answer that goes out after it says that it is the last.
+func (c *conn) retire() {
+	c.isRetired.Store(true)
+	c.stop()
 }
 
 // exchanges implements connection.
@@ -89,7 +103,7 @@ func (c *conn) rest() bool {
 	if phase >= draining {
 		c.server.release(c)
 	}
-	return phase < stopping
+	return phase < stopping && !c.isRetired.Load()
 }
 
 func (c *conn) send(p []byte) (int, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
@@ -38,7 +39,7 @@ func TestSendsAllFirst(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		var o Options
 		if secure {
-			o.TLS = h1test.NewTLS(t, credentials.ServerFiles{}).Server
+			o.Listeners = listeners.Any(h1test.NewTLS(t, credentials.ServerFiles{}).Server)
 		}
 		_, addr := refusing(t, o)
 		for _, code := range []int{400, 401, 403, 404, 413, 415, 422, 429, 503} {
@@ -105,7 +106,7 @@ func TestLingerBounds(t *testing.T) {
 			t.Run(c.name+" TLS "+strconv.FormatBool(secure), func(t *testing.T) {
 				var o Options
 				if secure {
-					o.TLS = h1test.NewTLS(t, credentials.ServerFiles{}).Server
+					o.Listeners = listeners.Any(h1test.NewTLS(t, credentials.ServerFiles{}).Server)
 				}
 				s, addr := refusing(t, o)
 				s.lingering.lingerLimits = generous

@@ -5,9 +5,11 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -15,8 +17,10 @@ import (
 // descriptors is no reason to stop for good.
 type listener struct {
 	net.Listener
-	server *Server
-	closed sync.Once
+	server  *Server
+	address string // of the listeners of the settings
+	closed  sync.Once
+	isLeft  atomic.Bool // nothing more is accepted
 }
 
 // Close closes the socket once.
@@ -28,11 +32,11 @@ func (l *listener) Close() (err error) {
 // serve serves each connection in a goroutine of its own, until the listener is closed.
 func (l *listener) serve() error {
 	for {
-		nc, err := l.accept()
+		nc, at, err := l.accept()
 		switch {
 		case err == nil:
-			go l.server.newConn(nc).serve()
-		case l.server.isStopping():
+			go l.server.newConn(nc, at).serve()
+		case l.server.isStopping(), l.isLeft.Load():
 			return nil
 		default:
 			return err
@@ -40,22 +44,26 @@ func (l *listener) serve() error {
 	}
 }
 
-// accept returns the next connection that may be served.
-func (l *listener) accept() (net.Conn, error) {
+// accept returns the next connection that may be served, and the socket's listeners.
+func (l *listener) accept() (net.Conn, *listeners.Socket, error) {
 	for pause := time.Duration(0); ; {
 		nc, err := l.Accept()
+		o := l.server.settings.Load()
+		at := o.Listeners.Socket(l.address)
 		switch {
-		case err == nil && l.server.Open() >= l.server.settings.Load().MaxConns:
-			l.server.turnAway(nc)
+		case err == nil && at == nil:
+			_ = nc.Close() // the address is about to be left
+		case err == nil && l.server.Open() >= o.MaxConns:
+			l.server.turnAway(nc, at)
 		case err == nil:
-			return nc, nil
+			return nc, at, nil
 		case isShortage(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			l.server.settings.Load().Log.Warn("a connection could not be accepted", "cause", err, "pause", pause)
+			o.Log.Warn("a connection could not be accepted", "cause", err, "pause", pause)
 			time.Sleep(pause)
 			continue
 		default:
-			return nil, err
+			return nil, nil, err
 		}
 		pause = 0
 	}
@@ -72,12 +80,12 @@ func isShortage(err error) bool {
 }
 
 // turnAway answers a connection over the limit, without waiting for the client.
-func (s *Server) turnAway(nc net.Conn) {
+func (s *Server) turnAway(nc net.Conn, at *listeners.Socket) {
 	retryAfter := s.settings.Load().RetryAfter(time.Now())
 	body := status.AppendJSON(nil, &status.ServiceUnavailable("the gateway has as many connections as it may", retryAfter).ErrStatus)
 	answer := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: " + strconv.Itoa(retryAfter) +
 		"\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + string(body)
-	if s.settings.Load().TLS == nil { // nothing can be said before a handshake
+	if !at.HasTLS() { // nothing can be said before a handshake
 		_ = nc.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 		_, _ = nc.Write([]byte(answer))
 	}

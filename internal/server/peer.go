@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/listeners"
 )
 
 // A Peer is the other end of a connection: a client, or a proxy that speaks for clients. Only the
@@ -19,10 +20,15 @@ type Peer struct {
 	Proto     string // http or https
 	// Shown are the certificates that the peer has shown by TLS, its own first.
 	Shown []*x509.Certificate
+	// Address is the one of the listeners' that the peer has connected to.
+	Address string
+	// Made is the listener for which TLS was made on the connection; nil without TLS. HasName is set if the peer has asked
+	// for a name (SNI).
+	Made    *listeners.Listener
+	HasName bool
 	// Kept is the handler's own, for as long as the connection lasts.
 	Kept any
 
-	files   *credentials.Value[*credentials.Server] // of TLS; nil without
 	verdict verdict
 }
 
@@ -34,17 +40,22 @@ type verdict struct {
 	err   error
 }
 
-func (s *Server) peerOf(nc net.Conn) Peer {
-	p := Peer{Proto: "http", files: s.settings.Load().TLS}
+func peerOf(nc net.Conn, at *listeners.Socket) Peer {
+	p := Peer{Proto: "http", Address: at.Address()}
 	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		p.Addr = addr.AddrPort().Addr().Unmap().WithZone("")
-		p.IP = p.Addr.String()
+		p.is(addr.AddrPort().Addr())
 	}
 	return p
 }
 
-// HasTLS reports whether the listener speaks TLS.
-func (p *Peer) HasTLS() bool { return p.files != nil }
+// is notes the address of the peer.
+func (p *Peer) is(addr netip.Addr) {
+	p.Addr = addr.Unmap().WithZone("")
+	p.IP = p.Addr.String()
+}
+
+// HasTLS reports whether the connection has TLS.
+func (p *Peer) HasTLS() bool { return p.Made != nil }
 
 // Chain returns the chain from the peer's own certificate, which comes first, to one of the
 // authorities of the listener; nil if the peer has shown none. The error says why the certificate
@@ -55,7 +66,7 @@ func (p *Peer) Chain() ([]*x509.Certificate, error) {
 		return nil, nil
 	}
 	v := &p.verdict
-	if by, now := p.files.Get(), time.Now(); by != v.by || now.After(v.until) {
+	if by, now := p.Made.TLS.Get(), time.Now(); by != v.by || now.After(v.until) {
 		v.by = by
 		v.chain, v.err = by.Verify(p.Shown, now)
 		v.until = now.Add(time.Minute) // a certificate that is not valid yet becomes so

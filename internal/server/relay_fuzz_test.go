@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/listeners"
 )
 
 // canned is a connection whose client sent some bytes, and no more.
@@ -53,7 +54,7 @@ func FuzzConnection(f *testing.F) {
 			one.body = string(body)
 			served = append(served, one)
 		})
-		s.newConn(&canned{in: bytes.NewReader(in), piece: int(piece) + 1}).serve()
+		s.newConn(&canned{in: bytes.NewReader(in), piece: int(piece) + 1}, listeners.Any(nil).Socket("")).serve()
 		if n := budget.InUse(); n != 0 || s.Open() != 0 {
 			t.Fatalf("%d bytes of the budget and %d connections are left", n, s.Open())
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -120,10 +121,10 @@ func startServer(t testing.TB, o Options, handle Handler) (*Server, string) {
 		t.Fatal(err)
 	}
 	addr := ln.Addr().String()
-	if h1test.OverTLS(t) && o.TLS == nil {
-		o.TLS = h1test.NewTLS(t, credentials.ServerFiles{}).Server
+	if h1test.OverTLS(t) && o.Listeners == nil {
+		o.Listeners = listeners.Any(h1test.NewTLS(t, credentials.ServerFiles{}).Server)
 	}
-	if o.TLS != nil {
+	if o.Listeners != nil {
 		addr = h1test.SecureScheme + addr
 	}
 	s := New(o, handle)

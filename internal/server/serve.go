@@ -9,7 +9,10 @@ import (
 // serve serves the requests of the connection to the last.
 func (c *conn) serve() {
 	defer c.end()
-	if c.server.settings.Load().TLS != nil {
+	if len(c.at.Proxies()) > 0 && !c.introduce() {
+		return
+	}
+	if c.at.HasTLS() {
 		if ok := c.handshake(); !ok {
 			return
 		}

@@ -6,11 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -36,10 +37,11 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Forwarded says that they do so by Forwarded, and not by X-Forwarded-*.
 	Forwarded bool
-	// TLS has the certificates; nil is plain HTTP. HandshakeFailed is called for each client with
-	// which the handshake failed.
-	TLS             *credentials.Value[*credentials.Server]
-	HandshakeFailed func()
+	// Listeners are those whose connections are served; nil is one of plain HTTP for any host. HandshakeFailed is called
+	// for each client with which the handshake of TLS failed, NotIntroduced for each peer that should have begun by the
+	// PROXY protocol, and has not.
+	Listeners                      *listeners.Set
+	HandshakeFailed, NotIntroduced func()
 	// MaxConns is the largest number of connections. A client beyond it is answered 503; RetryAfter
 	// returns after how many seconds it is to come again.
 	MaxConns   int
@@ -101,6 +103,12 @@ func (o *Options) setDefaults() {
 	if o.HandshakeFailed == nil {
 		o.HandshakeFailed = func() {}
 	}
+	if o.NotIntroduced == nil {
+		o.NotIntroduced = func() {}
+	}
+	if o.Listeners == nil {
+		o.Listeners = listeners.Any(nil)
+	}
 	if o.TooSlow == nil {
 		o.TooSlow = func() {}
 	}
@@ -154,6 +162,10 @@ func settingsOf(o Options) *settings {
 type connection interface {
 	// stop begins a shutdown: an idle connection ends, and so do events and what would last.
 	stop()
+	// came returns to which address the client has connected, and for which listener it speaks TLS, if it does.
+	came() (address string, made *listeners.Listener)
+	// retire ends the connection as stop does, and any other after the requests in progress.
+	retire()
 	// cut ends the connection whatever it does.
 	cut()
 	// exchanges calls f for each exchange in progress.
@@ -187,18 +199,29 @@ func New(o Options, handle Handler) *Server {
 	return s
 }
 
-// Configure brings other options into force, for the next request of each connection. TLS, MaxConns,
-// Memory and whether HTTP/2 is served stay as they are.
+// Configure brings other options into force, for the next request of each connection. MaxConns, Memory and whether HTTP/2 is
+// served stay as they are. Connections end whose listener is gone, or asks for other certificates.
 func (s *Server) Configure(o Options) {
 	now := s.settings.Load()
-	o.TLS, o.MaxConns, o.Memory, o.HTTP2.IsOff = now.TLS, now.MaxConns, now.Memory, now.HTTP2.IsOff
+	o.MaxConns, o.Memory, o.HTTP2.IsOff = now.MaxConns, now.Memory, now.HTTP2.IsOff
 	o.setDefaults()
 	s.settings.Store(settingsOf(o))
+	s.each(func(c connection) {
+		if !o.Listeners.Keeps(c.came()) {
+			c.retire()
+		}
+	})
 }
 
-// Serve serves the connections of ln until Shutdown; it returns nil then.
+// Serve serves the connections of ln, which listens on the first address of the listeners.
 func (s *Server) Serve(ln net.Listener) error {
-	l := &listener{Listener: ln, server: s}
+	return s.ServeOn(s.settings.Load().Listeners.Addresses()[0], ln)
+}
+
+// ServeOn serves the connections of ln, which listens on an address of the listeners, until it is closed or Shutdown; it
+// returns nil then.
+func (s *Server) ServeOn(address string, ln net.Listener) error {
+	l := &listener{Listener: ln, server: s, address: address}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()
@@ -232,6 +255,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.each(connection.cut)
 		return ctx.Err()
 	}
+}
+
+// Leave closes the listener of an address. Its connections are ended by Configure.
+func (s *Server) Leave(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = slices.DeleteFunc(s.listeners, func(l *listener) bool {
+		if l.address != address {
+			return false
+		}
+		l.isLeft.Store(true)
+		_ = l.Close()
+		return true
+	})
 }
 
 func (s *Server) closeListeners() {

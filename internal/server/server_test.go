@@ -17,6 +17,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -299,7 +300,7 @@ func TestAcceptFails(t *testing.T) {
 	l := &listener{server: s, Listener: &failing{inner, []error{
 		&net.OpError{Op: "accept", Err: syscall.EMFILE}, syscall.ECONNABORTED,
 	}}}
-	nc, err := l.accept()
+	nc, _, err := l.accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,7 @@ func TestAcceptFails(t *testing.T) {
 	if err := inner.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.accept(); !errors.Is(err, net.ErrClosed) {
+	if _, _, err := l.accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -354,7 +355,7 @@ func TestGone(t *testing.T) {
 		t.Run("TLS "+strconv.FormatBool(secure), func(t *testing.T) {
 			var o Options
 			if secure {
-				o.TLS = h1test.NewTLS(t, credentials.ServerFiles{}).Server
+				o.Listeners = listeners.Any(h1test.NewTLS(t, credentials.ServerFiles{}).Server)
 			}
 			waits, ended := make(chan bool), make(chan struct{})
 			_, addr := startServer(t, o, func(r *Request) {

@@ -139,7 +139,7 @@ const (
 // no TLS by which it would have asked.
 func (c *conn) mayBeginHTTP2() bool {
 	o := c.server.settings.Load()
-	return !c.hasServed && o.TLS == nil && !o.HTTP2.IsOff
+	return !c.hasServed && !c.at.HasTLS() && !o.HTTP2.IsOff
 }
 
 // hasAgreedOnHTTP2 reports whether the client has asked for HTTP/2 by TLS.

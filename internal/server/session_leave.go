@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"github.com/admission-gateway/gateway/internal/listeners"
 )
 
 // leaving is how a connection ends without a request being lost: the client is told first that it has
@@ -100,6 +102,12 @@ func (s *session) stop() {
 		s.leave(false)
 	}()
 }
+
+// came implements connection.
+func (s *session) came() (address string, made *listeners.Listener) { return s.conn.came() }
+
+// retire implements connection.
+func (s *session) retire() { s.stop() }
 
 // cut implements connection.
 func (s *session) cut() {

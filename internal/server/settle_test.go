@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
@@ -232,7 +233,7 @@ func TestSettleUnderLoad(t *testing.T) {
 				return nil
 			}
 			client, ours := net.Pipe()
-			go s.newConn(ours).serve()
+			go s.newConn(ours, listeners.Any(nil).Socket("")).serve()
 			h1test.Send(t, client, h1test.GetHead+"\r\n")
 			<-began
 			return client

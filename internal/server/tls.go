@@ -17,7 +17,7 @@ func (c *conn) handshake() bool {
 	if !c.rest() {
 		return false
 	}
-	over := secure.Server(under, c.server.settings.Load().TLS.Get().Config)
+	over := secure.Server(under, &tls.Config{GetConfigForClient: c.makeFor})
 	_ = under.SetDeadline(time.Now().Add(c.server.settings.Load().HeadTimeout))
 	err := over.Handshake()
 	_ = under.SetDeadline(time.Time{})
@@ -28,11 +28,22 @@ func (c *conn) handshake() bool {
 		return c.handshakeFailed(err)
 	}
 	c.server.mu.Lock() // a shutdown closes the socket that it finds
-	c.socket.Conn = over
+	c.socket.Conn, c.made = over, c.peer.Made
 	c.server.mu.Unlock()
 	c.peer.Proto = "https"
 	c.peer.Shown = over.ConnectionState().PeerCertificates
 	return true
+}
+
+// makeFor chooses the listener for which the connection is made. A client that asks for a name that none takes learns so by
+// a configuration without certificates.
+func (c *conn) makeFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	l := c.at.Made(hello.ServerName)
+	if l == nil {
+		return &tls.Config{MinVersion: tls.VersionTLS12}, nil
+	}
+	c.peer.Made, c.peer.HasName = l, hello.ServerName != ""
+	return l.TLS.Get().Config, nil
 }
 
 // handshakeFailed ends a connection, except one whose client speaks plain HTTP: it gets an answer

@@ -18,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
@@ -62,7 +63,7 @@ type shown struct {
 // startTLS serves requests by answering with the client's identity.
 func startTLS(t testing.TB, s *h1test.TLS, o Options) (addr string, seen chan shown) {
 	t.Helper()
-	o.TLS = s.Server
+	o.Listeners = listeners.Any(s.Server)
 	seen = make(chan shown, 64)
 	_, addr = startServer(t, o, func(r *Request) {
 		code := 200
@@ -255,7 +256,7 @@ func TestTLSFilesChange(t *testing.T) {
 // A client certificate proves nothing once it has expired, though the connection lasts.
 func TestClientCertificateExpires(t *testing.T) {
 	s := h1test.NewTLS(t, credentials.ServerFiles{ClientAuth: tls.RequestClientCert})
-	p := Peer{files: s.Server}
+	p := Peer{Made: &listeners.Listener{TLS: s.Server}}
 	alice := s.Clients.Client(t, "alice", nil)
 	p.Shown = []*x509.Certificate{alice.Leaf}
 	if chain, err := p.Chain(); err != nil || len(chain) != 2 {
@@ -323,7 +324,7 @@ func TestNoHandshake(t *testing.T) {
 // A shutdown waits neither for handshakes nor for idle connections.
 func TestShutdownDuringHandshake(t *testing.T) {
 	s := h1test.NewTLS(t, credentials.ServerFiles{})
-	server, addr := startServer(t, Options{TLS: s.Server}, func(r *Request) { reply(r, 200) })
+	server, addr := startServer(t, Options{Listeners: listeners.Any(s.Server)}, func(r *Request) { reply(r, 200) })
 	raw, rawReader := h1test.Dial(t, strings.TrimPrefix(addr, h1test.SecureScheme))
 	h1test.Send(t, raw, "\x16\x03\x01")
 	idle, idleReader := h1test.Dial(t, addr)
@@ -349,7 +350,7 @@ func TestBrokenStreamOverTLS(t *testing.T) {
 	url, conns := h1test.Driven(t)
 	r := newRelay(t, upstream.Config{Endpoints: []string{url}})
 	s := h1test.NewTLS(t, credentials.ServerFiles{})
-	_, addr := r.start(t, Options{TLS: s.Server})
+	_, addr := r.start(t, Options{Listeners: listeners.Any(s.Server)})
 	nc, br := h1test.Dial(t, addr)
 	h1test.Send(t, nc, "GET /v2/orders?watch=true HTTP/1.0\r\n\r\n")
 	backend, _ := h1test.Accept(t, conns)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
+	"github.com/admission-gateway/gateway/internal/listeners"
 )
 
 // TestTunnelIdle closes tunnels that are silent for too long both ways, but none that are silent
@@ -20,7 +21,7 @@ func TestTunnelIdle(t *testing.T) {
 		s := New(Options{UpgradeIdleTimeout: time.Minute}, func(r *Request) {
 			r.SendTunnel([]byte(agreed), near, func() { _ = near.Close() })
 		})
-		go s.newConn(ours).serve()
+		go s.newConn(ours, listeners.Any(nil).Socket("")).serve()
 		go func() {
 			for range 10 { // in all longer than the client may be silent if the backend is too
 				time.Sleep(30 * time.Second)

@@ -42,7 +42,7 @@ var order = [][]string{
 // aside are the rooms that stand beside the order: which rooms they may import, and which may
 // import them. Tests, cases and programs at the top may import anything.
 var aside = map[string]struct{ imports, importedBy []string }{
-	"internal/credentials":      {[]string{"internal/file", "internal/watch"}, []string{"cmd", "proxy", "internal/server"}},
+	"internal/credentials":      {[]string{"internal/file", "internal/watch"}, []string{"cmd", "proxy", "internal/listeners", "internal/server"}},
 	"internal/file":             {nil, []string{"cmd", "policies", "internal/config", "internal/credentials", "internal/manifest"}},
 	"internal/linewriter":       {nil, []string{"internal/audit", "internal/telemetry"}},
 	"internal/memory":           {nil, []string{"cmd", "internal/playground", "proxy", "internal/server", "internal/config", "internal/storage", "internal/storage/plain", "internal/ratelimit", "policies"}},
@@ -53,7 +53,8 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/telemetry":        {[]string{"internal/linewriter", "internal/status", "internal/resource", "internal/outbound"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/circuit":          {nil, []string{"cmd", "proxy", "internal/ratelimit", "internal/upstream/balance", "internal/upstream"}},
 	"internal/upstream/balance": {[]string{"internal/circuit"}, []string{"cmd", "proxy", "internal/upstream"}},
-	"internal/server":           {[]string{"internal/status", "internal/credentials", "internal/memory", "internal/h1", "internal/h2", "internal/message", "internal/peek", "internal/secure"}, []string{"proxy"}},
+	"internal/listeners":        {[]string{"internal/credentials"}, []string{"proxy", "internal/server"}},
+	"internal/server":           {[]string{"internal/status", "internal/credentials", "internal/listeners", "internal/memory", "internal/h1", "internal/h2", "internal/message", "internal/peek", "internal/secure"}, []string{"proxy"}},
 	"internal/upstream/h2conn":  {[]string{"internal/h2", "internal/message"}, []string{"internal/upstream"}},
 	"internal/upstream":         {[]string{"internal/status", "internal/resource", "internal/circuit", "internal/h1", "internal/h2", "internal/message", "internal/upstream/balance", "internal/upstream/h2conn", "internal/secure"}, []string{"cmd", "bench", "proxy", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain"}},
 	"internal/paint":            {nil, []string{"cmd", "internal/story"}},

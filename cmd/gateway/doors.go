@@ -1,0 +1,123 @@
+package main
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/handover"
+	"github.com/admission-gateway/gateway/proxy"
+)
+
+// doors are the open sockets of the gateway.
+type doors struct {
+	admin *handover.Listener
+
+	mu     sync.Mutex
+	public []*door // in the order of the listeners
+}
+
+// A door is the socket of an address of listeners.
+type door struct {
+	*handover.Listener
+	address  string // as the configuration has it
+	isServed bool
+}
+
+// open opens the sockets of addresses that are not open yet, and returns those addresses. If one cannot be opened, none is.
+func (d *doors) open(c *config.Configuration, addresses []string) (opened []string, err error) {
+	for _, a := range addresses {
+		if d.find(a) != nil {
+			continue
+		}
+		flag := "--listen"
+		if a != c.Listen {
+			flag = "`listeners`"
+		}
+		l, err := listenOn(a, flag)
+		if err != nil {
+			d.close(opened)
+			return nil, err
+		}
+		d.mu.Lock()
+		d.public = append(d.public, &door{Listener: l, address: a})
+		d.mu.Unlock()
+		opened = append(opened, a)
+	}
+	return opened, nil
+}
+
+func (d *doors) find(address string) *door {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.IndexFunc(d.public, func(one *door) bool { return one.address == address }); i >= 0 {
+		return d.public[i]
+	}
+	return nil
+}
+
+// close closes sockets on which nothing is served.
+func (d *doors) close(addresses []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.public = slices.DeleteFunc(d.public, func(one *door) bool {
+		if !slices.Contains(addresses, one.address) {
+			return false
+		}
+		_ = one.Close()
+		return true
+	})
+}
+
+// serve has a gateway serve its addresses, all of which are open, and no others.
+func (d *doors) serve(g *proxy.Gateway, failed chan<- error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	addresses := g.Addresses()
+	d.public = slices.DeleteFunc(d.public, func(one *door) bool {
+		if slices.Contains(addresses, one.address) {
+			return false
+		}
+		g.Leave(one.address)
+		return true
+	})
+	slices.SortFunc(d.public, func(a, b *door) int {
+		return slices.Index(addresses, a.address) - slices.Index(addresses, b.address)
+	})
+	for _, one := range d.public {
+		if one.isServed {
+			continue
+		}
+		one.isServed = true
+		go func() {
+			if err := g.ServeOn(one.address, one); err != nil {
+				failed <- err
+			}
+		}()
+	}
+}
+
+// offered are the sockets that a gateway which drains shares with the next one.
+func (d *doors) offered() []*handover.Listener {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := []*handover.Listener{d.admin}
+	for _, one := range d.public {
+		all = append(all, one.Listener)
+	}
+	return all
+}
+
+// text has the addresses on which clients are served.
+func (d *doors) text() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	text := ""
+	for i, one := range d.public {
+		if i > 0 {
+			text += " "
+		}
+		text += one.Addr().String()
+	}
+	return text
+}

@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/listeners"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// enter finds the listener that takes the request. A request that another one would take must come by a connection to that
+// one: a client that goes on using a connection for all hosts of its certificate must not get around what a listener asks.
+func (h *handler) enter() error {
+	head, peer := &h.incoming.Head, h.incoming.Peer()
+	l, taking := h.gateway.listening.set.Take(peer.Address, peer.Made, peer.HasName, head.Host)
+	switch taking {
+	case listeners.Unknown:
+		return status.NoSuchPath("no listener takes requests for the host '%s'", head.Host)
+	case listeners.Misdirected:
+		return status.Coded(http.StatusMisdirectedRequest, "the host '"+string(head.Host)+"' is not served on this connection: ask for it on a new one")
+	}
+	h.listener = l
+	if peer.Made != nil && peer.Made.Name == l.Name {
+		peer.Made = l // the certificates of clients are judged as its settings have it now
+	}
+	if l.Redirect != nil && !isOfACME(pathOf(head.Target)) {
+		return redirectedBy(l.Redirect, head.Host, head.Target)
+	}
+	return nil
+}
+
+// isOfACME reports whether a path is one by which an authority looks who has a host (RFC 8555, 8.3). It does so by plain HTTP.
+func isOfACME(path []byte) bool {
+	return strings.HasPrefix(string(path), "/.well-known/acme-challenge/")
+}
+
+// elsewhere is the answer that sends a client to another URL. It is an error, so that nothing else becomes of the request.
+type elsewhere struct {
+	code int
+	url  string
+}
+
+func (e *elsewhere) Error() string { return "the request is sent to " + e.url }
+
+// redirectedBy returns the answer of a listener that sends clients to https.
+func redirectedBy(r *listeners.Redirect, host, target []byte) error {
+	if len(host) == 0 {
+		return status.BadRequest("the request must have the header 'Host'")
+	}
+	url := "https://" + string(listeners.WithoutPort(host))
+	if r.Port != 443 {
+		url += ":" + strconv.Itoa(r.Port)
+	}
+	return &elsewhere{r.Code, url + string(target)}
+}
+
+func (e *elsewhere) write(r *storage.Response) {
+	r.Start(e.code)
+	r.Add("Location", e.url)
+}
+
+// strictTransport is the header by which browsers learn to use https alone.
+const strictTransport = "Strict-Transport-Security"
+
+// showTransport says in an answer over TLS that browsers are to use https alone, if the listener asks for it. What a backend
+// says of it is not for the host that the browser knows.
+func showTransport(h *handler, r *storage.Response) {
+	l := h.listener
+	if l == nil {
+		l = h.incoming.Peer().Made
+	}
+	if l != nil && l.TLS != nil && l.StrictTransport != "" {
+		r.Set(strictTransport, l.StrictTransport)
+	}
+}
