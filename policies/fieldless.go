@@ -45,8 +45,11 @@ func (l *loader) widely(o *manifest.Object) (all []*loadedResource, severity Sev
 	hasWildcards := slices.ContainsFunc(rulesIn(list), func(r namedRule) bool {
 		return slices.Contains(r.groups, anyName) || slices.Contains(r.versions, anyName) || slices.Contains(r.resources, anyName)
 	})
+	if !hasWildcards || l.isMeant(o) {
+		return nil, Error
+	}
 	j := newInForce(l)
-	if !hasWildcards || !j.isPlain || j.isMeant(o) {
+	if !j.isPlain {
 		return nil, Error
 	}
 	var m matched

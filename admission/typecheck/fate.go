@@ -23,7 +23,7 @@ func (w *warnings) constants(p *Policy) {
 		if !decides(e.Field) || w.fails[e.Field.String()].forAll {
 			continue
 		}
-		if fate, err := cel.ConstantFate(e.Text); fate == cel.AlwaysErrs {
+		if fate, err := w.parse(e.Text).ConstantFate(); fate == cel.AlwaysErrs {
 			w.fail(e, cel.FailsAlways, err, true)
 		}
 	}
@@ -44,7 +44,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 	tells := slices.ContainsFunc(p.Conditions, func(c admissionv1.MatchCondition) bool { return tellsKinds.MatchString(c.Expression) })
 	judged := slices.DeleteFunc(slices.Clone(checkers), func(c *checker) bool {
 		return slices.ContainsFunc(p.Conditions, func(m admissionv1.MatchCondition) bool {
-			fate, _ := c.Fate(m.Expression)
+			fate, _ := c.Fate(w.parse(m.Expression))
 			return fate == cel.AlwaysFalse
 		})
 	})
@@ -55,7 +55,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 		var failing []*checker
 		var first error
 		for _, c := range judged {
-			if fate, err := c.Fate(e.Text); fate == cel.AlwaysErrs {
+			if fate, err := c.Fate(w.parse(e.Text)); fate == cel.AlwaysErrs {
 				failing = append(failing, c)
 				if first == nil {
 					first = err

@@ -115,13 +115,13 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	}
 	for i, v := range p.Variables {
 		e := Expression{variables.Index(i).Child("expression"), v.Expression}
-		warnings.addAll(e, checkers, func(c *checker) error { return c.Variable(v.Name, v.Expression) })
+		warnings.addAll(e, checkers, func(c *checker, p *cel.Parsed) error { return c.Variable(v.Name, p) })
 	}
 	for _, e := range expressions {
 		if strings.TrimSpace(e.Text) == "" {
 			continue
 		}
-		warnings.addAll(e, checkers, func(c *checker) error { return c.Check(e.Text) })
+		warnings.addAll(e, checkers, (*checker).Check)
 	}
 	warnings.fates(p, checkers)
 	return warnings.list(), nil
@@ -161,8 +161,8 @@ func (c *checker) say(err error) string {
 
 // cost says that an expression may cost more than Kubernetes allows a rule of a schema. What it does cost is counted when
 // it runs.
-func (c *checker) cost(expression string) string {
-	units, ok := c.Cost(expression)
+func (c *checker) cost(p *cel.Parsed) string {
+	units, ok := c.Cost(p)
 	if !c.kind.Own || !ok || units <= validation.StaticEstimatedCostLimit {
 		return ""
 	}
@@ -183,6 +183,18 @@ type warnings struct {
 	order []string
 	texts map[string][]string
 	fails map[string]failure // by the expression
+
+	parsed map[string]*cel.Parsed // by their texts
+}
+
+// parse parses an expression, once.
+func (w *warnings) parse(text string) *cel.Parsed {
+	p := w.parsed[text]
+	if p == nil {
+		p = cel.Parse(text)
+		w.parsed[text] = p
+	}
+	return p
 }
 
 // failure says that an expression always fails.
@@ -192,17 +204,17 @@ type failure struct {
 }
 
 func newWarnings(p *Policy) *warnings {
-	return &warnings{texts: map[string][]string{}, fails: map[string]failure{}}
+	return &warnings{texts: map[string][]string{}, fails: map[string]failure{}, parsed: map[string]*cel.Parsed{}}
 }
 
 // addAll adds what is found about an expression against each kind. Nothing is reported for several
 // of Kubernetes' own kinds that are matched together, if the expression itself distinguishes them,
 // or fits one of them.
-func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker) error) {
-	texts := make([]string, len(checkers))
+func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker, *cel.Parsed) error) {
+	p, texts := w.parse(e.Text), make([]string, len(checkers))
 	natives, fits := 0, tellsKinds.MatchString(e.Text)
 	for i, c := range checkers {
-		texts[i] = c.say(check(c))
+		texts[i] = c.say(check(c, p))
 		if !c.kind.Own {
 			natives++
 			fits = fits || texts[i] == ""
@@ -212,13 +224,13 @@ func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker
 		if c.kind.Own || natives < 2 || !fits {
 			w.add(e.Field, texts[i])
 		}
-		w.add(e.Field, c.cost(e.Text))
+		w.add(e.Field, c.cost(p))
 	}
 }
 
 // constant adds that an expression never has a value, whatever the object.
 func (w *warnings) constant(p *Policy, e Expression) {
-	err := cel.AlwaysFails(e.Text)
+	err := w.parse(e.Text).AlwaysFails()
 	if err != nil {
 		w.add(e.Field, err.Error())
 	}

@@ -14,7 +14,15 @@ var constantEnv = sync.OnceValues(func() (*env, error) { return newEnv(nil) })
 
 // AlwaysFails returns why an expression that reads no variable has no value, whatever the request: bool(string(dyn(1.5))).
 // It is nil for every other expression, also for one that has a value because its logic leaves the failing part out.
-func AlwaysFails(expression string) error {
+func (p *Parsed) AlwaysFails() error {
+	if p.ast == nil || p.readsVariable() {
+		return nil // compiling it says what is wrong, if anything is
+	}
+	return alwaysFails(p.text)
+}
+
+// alwaysFails is AlwaysFails of an expression of which nothing is known.
+func alwaysFails(expression string) error {
 	e, err := constantEnv()
 	if err != nil {
 		return nil

@@ -21,7 +21,7 @@ func TestAlwaysFails(t *testing.T) {
 		`true`: "",
 	} {
 		got := ""
-		if err := AlwaysFails(expression); err != nil {
+		if err := Parse(expression).AlwaysFails(); err != nil {
 			got = err.Error()
 		}
 		if got != want {

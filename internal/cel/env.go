@@ -120,10 +120,15 @@ func (e *CompileError) Error() string { return e.Detail }
 func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) {
 	defer func() {
 		if r := recover(); r != nil {
-			ast, issues = nil, celgo.ErrorAsIssues(fmt.Errorf("internal error: %v", r))
+			ast, issues = nil, panicked(r)
 		}
 	}()
 	return e.Env.Compile(expression)
+}
+
+// panicked makes an issue of a panic of cel-go.
+func panicked(r any) *celgo.Issues {
+	return celgo.ErrorAsIssues(fmt.Errorf("internal error: %v", r))
 }
 
 // refuse is the error about an expression with issues. Kubernetes has no variable state, so its

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -116,30 +115,25 @@ func (t *ObjectType) Lacks(path string) bool {
 }
 
 // Fate returns what is proved of an expression. An AlwaysErrs has the error, with its place in the expression.
-func (c *TypeChecker) Fate(expression string) (Fate, error) {
-	parsed, issues := c.env.Parse(expression)
-	if issues.Err() != nil {
+func (c *TypeChecker) Fate(p *Parsed) (Fate, error) {
+	if p.ast == nil {
 		return AnyFate, nil
 	}
 	j := judge{wrong: map[int64]string{}, object: c.object, failing: c.failing}
-	if _, issues = c.env.Check(parsed); issues != nil {
+	if _, issues := c.check(p); issues != nil {
 		for _, e := range issues.Errors() {
 			j.wrong[e.ExprID] = e.Message
 		}
 	}
-	return j.judge(expression, parsed)
+	return j.judge(p)
 }
 
 // ConstantFate returns what is proved of an expression without any type: by the constants in it alone.
-func ConstantFate(expression string) (Fate, error) {
-	if !mayHaveFaults.MatchString(expression) {
+func (p *Parsed) ConstantFate() (Fate, error) {
+	if p.ast == nil || !mayHaveFaults.MatchString(p.text) {
 		return AnyFate, nil
 	}
-	parsed, issues := base().Parse(expression)
-	if issues.Err() != nil {
-		return AnyFate, nil
-	}
-	return (&judge{}).judge(expression, parsed)
+	return (&judge{}).judge(p)
 }
 
 // mayHaveFaults matches expressions that divide by a constant, or have an index in a constant.
@@ -155,14 +149,14 @@ type judge struct {
 	why string
 }
 
-func (j *judge) judge(expression string, parsed *celgo.Ast) (Fate, error) {
-	fate := j.of(parsed.NativeRep().Expr())
+func (j *judge) judge(p *Parsed) (Fate, error) {
+	fate := j.of(p.ast.NativeRep().Expr())
 	if fate != AlwaysErrs {
 		return fate, nil
 	}
-	errs := common.NewErrors(parsed.Source())
-	errs.ReportErrorAtID(j.at, parsed.NativeRep().SourceInfo().GetStartLocation(j.at), "%s", j.why)
-	return fate, &CompileError{expression, errs.ToDisplayString()}
+	errs := common.NewErrors(p.ast.Source())
+	errs.ReportErrorAtID(j.at, p.ast.NativeRep().SourceInfo().GetStartLocation(j.at), "%s", j.why)
+	return fate, &CompileError{p.text, errs.ToDisplayString()}
 }
 
 // errs says why an expression always fails.

@@ -8,7 +8,7 @@ import (
 )
 
 // fateType has objects that know no other members than the ones that their schema names, but for `open`.
-func fateType(t *testing.T) *ObjectType {
+func fateType(t testing.TB) *ObjectType {
 	t.Helper()
 	text, whole, flag := *spec.StringProperty(), *spec.Int64Property(), *spec.BoolProperty()
 	object := func(properties map[string]spec.Schema) spec.Schema {
@@ -35,7 +35,7 @@ func TestFate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, expression := range map[string]string{"size": "object.spec.size", "broken": "object.spec.none", "guarded": "has(object.spec.none) ? object.spec.none : 1"} {
-		_ = checker.Variable(name, expression) // what is wrong with it is in its fate
+		_ = checker.Variable(name, Parse(expression)) // what is wrong with it is in its fate
 	}
 	const fails, isTrue, isFalse, open = "fails", "true", "false", "open"
 	for expression, want := range map[string]string{
@@ -96,7 +96,7 @@ func TestFate(t *testing.T) {
 		"[1, 2].exists(object, object.none == 1)":                        open,
 		"object == null || object.spec.none == 1":                        open,
 	} {
-		fate, err := checker.Fate(expression)
+		fate, err := checker.Fate(Parse(expression))
 		got := map[Fate]string{AnyFate: open, AlwaysErrs: fails, AlwaysTrue: isTrue, AlwaysFalse: isFalse}[fate]
 		if got != want || (err != nil) != (got == fails) {
 			t.Errorf("%s: got %s (%v), want %s", expression, got, err, want)

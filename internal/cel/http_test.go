@@ -137,7 +137,7 @@ func TestHTTPIsDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Check("http.query.a[0] == 1"); err == nil || !strings.Contains(err.Error(), "no matching overload") {
+	if err := c.Check(Parse("http.query.a[0] == 1")); err == nil || !strings.Contains(err.Error(), "no matching overload") {
 		t.Error(err)
 	}
 }

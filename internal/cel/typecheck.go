@@ -76,6 +76,12 @@ type TypeChecker struct {
 	roots     map[string]*apiservercel.DeclType
 	object    *ObjectType
 	failing   map[string]bool // the variables that always fail
+
+	last struct { // the expression that was checked last, and what came of it
+		of     *Parsed
+		ast    *celgo.Ast
+		issues *celgo.Issues
+	}
 }
 
 // TypedVariables are the types of a policy's variables.
@@ -148,24 +154,42 @@ func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
 
 // Variable adds a variable, whose value can be of any type. The error says what is
 // wrong with its types; later expressions may use the variable all the same.
-func (c *TypeChecker) Variable(name, expression string) error {
+func (c *TypeChecker) Variable(name string, p *Parsed) error {
 	declared := apiservercel.DynType
-	ast, issues := c.env.Compile(expression)
+	ast, issues := c.check(p)
 	if issues == nil {
 		declared = declType(ast.OutputType())
 	}
 	c.variables.Fields[name] = apiservercel.NewDeclField(name, declared, true, nil, nil)
 	if issues != nil {
-		fate, _ := c.Fate(expression)
+		fate, _ := c.Fate(p)
 		c.failing[name] = fate == AlwaysErrs
 	}
-	return problem(expression, issues)
+	return problem(p.text, issues)
 }
 
 // Check returns what is wrong with the types in an expression; nil for nothing.
-func (c *TypeChecker) Check(expression string) error {
-	_, issues := c.env.Compile(expression)
-	return problem(expression, issues)
+func (c *TypeChecker) Check(p *Parsed) error {
+	_, issues := c.check(p)
+	return problem(p.text, issues)
+}
+
+// check checks a parsed expression, unless it is the one that was checked last.
+func (c *TypeChecker) check(p *Parsed) (ast *celgo.Ast, issues *celgo.Issues) {
+	if c.last.of == p {
+		return c.last.ast, c.last.issues
+	}
+	c.last.of, c.last.ast, c.last.issues = p, nil, p.issues
+	if p.ast != nil {
+		defer func() {
+			if r := recover(); r != nil { // see env.Compile
+				ast, issues = nil, panicked(r)
+				c.last.ast, c.last.issues = ast, issues
+			}
+		}()
+		c.last.ast, c.last.issues = c.env.Check(p.ast)
+	}
+	return c.last.ast, c.last.issues
 }
 
 func problem(expression string, issues *celgo.Issues) error {
@@ -178,8 +202,8 @@ func problem(expression string, issues *celgo.Issues) error {
 // Cost estimates what the expression costs for the largest object that its schema and a request
 // allow, in units, by Kubernetes' measure. It is false for an expression of wrong types, and if the
 // schema does not say.
-func (c *TypeChecker) Cost(expression string) (units uint64, ok bool) {
-	ast, issues := c.env.Compile(expression)
+func (c *TypeChecker) Cost(p *Parsed) (units uint64, ok bool) {
+	ast, issues := c.check(p)
 	if issues != nil {
 		return 0, false
 	}

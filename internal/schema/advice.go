@@ -24,7 +24,7 @@ func adviceOn(s *apiextensions.JSONSchemaProps, path *field.Path) (warnings fiel
 	}
 	for i, r := range s.XValidations {
 		at := path.Child("x-kubernetes-validations").Index(i)
-		if err := cel.AlwaysFails(r.Rule); err != nil {
+		if err := cel.Parse(r.Rule).AlwaysFails(); err != nil {
 			warnings = append(warnings, field.Invalid(at.Child("rule"), r.Rule, err.Error()))
 		}
 		if message := strings.TrimSpace(r.Message); message != "" {
