@@ -1,4 +1,4 @@
-# Everything needs Go and make alone; `make test` also installs Redis, Prometheus and Chromium, and `make bench` what it
+# Everything needs Go and make alone; `make test` also installs Redis, Prometheus, Chromium and nghttpd, and `make bench` what it
 # measures against (Debian, as root).
 GO       ?= go
 FUZZTIME ?= 20s
@@ -92,8 +92,8 @@ proofs: programs ## run the tests of all packages and tools whole
 	cd tools && $(TEST) ./...
 	cd tools/gatekeeper && $(TEST) -timeout 10m ./...
 
-programs: ## install Redis, Prometheus and Chromium where tests need them (Debian, as root)
-	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus chromium:chromium
+programs: ## install Redis, Prometheus, Chromium and nghttpd where tests need them (Debian, as root)
+	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus chromium:chromium nghttpd:nghttp2-server
 
 # Kubernetes is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
 e2e: programs ## test the gateway and deploy/ with a real Kubernetes API server and its clients

@@ -212,6 +212,7 @@ func (g *common) connect(b *backend, u *config.UpstreamSpec) (err error) {
 		g.upstreamChanged(u.Name, change)
 	}
 	settings.Overloaded = new(ratelimit.Drops).Add
+	settings.Budget = g.memory.Budget
 	settings.TLS = b.account.OwnTLS
 	tells := u.Credentials == config.FrontProxyCredentials || u.Credentials == config.ImpersonateCredentials
 	apart := b.account.HasCertificate() && !tells

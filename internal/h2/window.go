@@ -42,6 +42,9 @@ type ReceiveWindow struct {
 // NewReceiveWindow returns a window of that size.
 func NewReceiveWindow(size int) ReceiveWindow { return ReceiveWindow{size: size, left: size} }
 
+// Size returns the size that the window has if all that was received is consumed.
+func (w *ReceiveWindow) Size() int { return w.size }
+
 // Receive notes that n bytes have come. It reports whether the peer was allowed to send them.
 func (w *ReceiveWindow) Receive(n int) bool {
 	w.left -= n

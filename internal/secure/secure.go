@@ -34,6 +34,21 @@ func Server(socket net.Conn, config *tls.Config) *Conn {
 	return c
 }
 
+// MayCarryHTTP2 reports whether version and cipher suite are ones that HTTP/2 may use: of TLS 1.2 those with ephemeral keys
+// and authenticated encryption alone (RFC 9113, 9.2).
+func (c *Conn) MayCarryHTTP2() bool {
+	s := c.ConnectionState()
+	if s.Version != tls.VersionTLS12 {
+		return s.Version >= tls.VersionTLS13
+	}
+	switch s.CipherSuite {
+	case tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+		return true
+	}
+	return false
+}
+
 // NetConn returns the socket.
 func (c *Conn) NetConn() net.Conn { return c.gate.Conn }
 

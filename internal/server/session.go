@@ -156,6 +156,10 @@ func (s *session) begin() bool {
 	s.windowUpdate(0, s.receive.Grow(sessionWindow))
 	s.kick()
 	s.mu.Unlock()
+	if over, ok := s.conn.socket.Conn.(*secure.Conn); ok && !over.MayCarryHTTP2() {
+		_ = s.answerTo(&sessionError{http2.ErrCodeInadequateSecurity, "HTTP/2 forbids the cipher suite of TLS 1.2 that was agreed on"})
+		return false
+	}
 	first := make([]byte, len(preface))
 	s.isInside = true
 	_, err := io.ReadFull(sessionInput{s}, first)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +13,8 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/h2/h2test"
 	"github.com/admission-gateway/gateway/internal/message"
 )
@@ -91,4 +95,50 @@ func TestLastWord(t *testing.T) {
 			t.Fatalf("the last word is %v", last)
 		}
 	}
+}
+
+// TestSessionNeedsStrongCiphers: HTTP/2 goes by no cipher suite of TLS 1.2 that it forbids (RFC 9113, 9.2.2), and HTTP/1.1
+// still does.
+func TestSessionNeedsStrongCiphers(t *testing.T) {
+	s := h1test.NewTLS(t, credentials.ServerFiles{HasHTTP2: true})
+	addr, _ := startTLS(t, s, Options{})
+	dial := func(version, suite uint16, protocol string) *tls.Conn {
+		t.Helper()
+		c, err := tls.Dial("tcp", addr, &tls.Config{
+			RootCAs: s.Authority.Pool(), MinVersion: tls.VersionTLS12, MaxVersion: version, CipherSuites: []uint16{suite}, NextProtos: []string{protocol},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.ConnectionState().NegotiatedProtocol; got != protocol {
+			t.Fatalf("%q is agreed on, want %q", got, protocol)
+		}
+		return c
+	}
+	const weak, strong = tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+	for _, c := range []struct {
+		version, suite uint16
+		want           string
+	}{
+		{tls.VersionTLS12, weak, "GOAWAY 0 INADEQUATE_SECURITY"},
+		{tls.VersionTLS12, strong, "1 HEADERS :status: 200"},
+		{tls.VersionTLS13, 0, "1 HEADERS :status: 200"},
+	} {
+		client := h2test.New(t, dial(c.version, c.suite, "h2"))
+		// The client that is refused may find the connection closed.
+		_ = client.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: 1, EndStream: true, EndHeaders: true, BlockFragment: client.Block(":method: GET", ":scheme: https", ":path: /", ":authority: a"),
+		})
+		event, err := client.Next()
+		for err == nil && event.Kind != http2.FrameHeaders && event.Kind != http2.FrameGoAway {
+			event, err = client.Next()
+		}
+		if err != nil || !strings.HasPrefix(event.String(), c.want) {
+			t.Errorf("%s: %v, %v, want %s", tls.CipherSuiteName(c.suite), event, err, c.want)
+		}
+	}
+	old := dial(tls.VersionTLS12, weak, "http/1.1")
+	defer func() { _ = old.Close() }()
+	h1test.Send(t, old, h1test.GetHead+"\r\n")
+	h1test.ReadAnswer(t, bufio.NewReader(old), false)
 }

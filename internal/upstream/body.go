@@ -115,7 +115,7 @@ func (b *Body) fail(err error) error {
 	}
 	failure := ioFailed(true, err)
 	failure.setRetryAfter(b.config)
-	if b.config.OnError != nil {
+	if b.config.OnError != nil && failure.Kind != NoMemory {
 		b.config.OnError(failure)
 	}
 	return b.end(failure)

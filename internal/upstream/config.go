@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
+	"github.com/admission-gateway/gateway/internal/upstream/h2conn"
 )
 
 // The defaults of a Config.
@@ -61,6 +62,8 @@ type Config struct {
 	Breaker     circuit.Policy
 	// HeadBytes is the size of the largest head of an answer.
 	HeadBytes int
+	// Budget grants the memory in which streams of HTTP/2 keep what their readers have not taken yet; nil grants all.
+	Budget h2conn.Budget
 	// RetryAfter, in seconds, is given to clients if the backend cannot be reached or is too slow.
 	RetryAfter int
 	// Overloaded, if set, is called for each request that found all connections in use, and returns what its client

@@ -97,5 +97,9 @@ func (d *dialer) handshake(cn *conn, addr string, alpn []string, by time.Time) (
 		return "", err
 	}
 	cn.Conn = s
-	return s.ConnectionState().NegotiatedProtocol, cn.SetDeadline(time.Time{})
+	agreed = s.ConnectionState().NegotiatedProtocol
+	if agreed == nameHTTP2 && !s.MayCarryHTTP2() {
+		return "", errWeak
+	}
+	return agreed, cn.SetDeadline(time.Time{})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/upstream/h2conn"
 )
 
 // Kind says what went wrong with an exchange.
@@ -74,6 +75,7 @@ const (
 	notSent
 	noAnswer // and no byte of one: harmless to repeat if the request is a read
 	refused  // the backend says that it has not processed it
+	byHTTP1  // and that it takes it by HTTP/1.1 alone
 )
 
 func (e *Error) Error() string { return e.message }
@@ -178,6 +180,8 @@ func ioFailed(sent bool, err error) *Error {
 		return newError(Malformed, sent, err)
 	case isTimeout(err):
 		return newError(TooSlow, sent, err)
+	case errors.Is(err, h2conn.ErrNoMemory):
+		return newError(NoMemory, sent, err)
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF
 	}

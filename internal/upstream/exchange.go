@@ -66,6 +66,12 @@ func (c *Client) shouldRepeat(err error, req *Request, try *attempt) bool {
 			return false
 		}
 		c.retried.Add(1)
+	case failure.again == byHTTP1:
+		if try.isOwn || c.config.Protocol != Auto {
+			return false
+		}
+		try.isOwn = true
+		c.retried.Add(1)
 	case failure.again == notSent && !try.fresh:
 		// The connection had ended while it was unused: that says nothing of the endpoint.
 	case failure.again == notSent:
@@ -193,7 +199,7 @@ func outcomeOf(err error, req *Request, isFresh bool) balance.Outcome {
 		return balance.Failed
 	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed:
 		return balance.Inconclusive
-	case req.isImpatience(e), e.again == refused:
+	case req.isImpatience(e), e.again == refused, e.again == byHTTP1:
 		return balance.Inconclusive
 	case e.again != never && !isFresh:
 		return balance.Inconclusive // a server may end an unused connection, if only right when it was used

@@ -41,18 +41,25 @@ func newFar(t testing.TB, serve func(f *far, number int), settings ...http2.Sett
 			}
 			go func() {
 				defer func() { _ = nc.Close() }()
-				f := &far{Framer: http2.NewFramer(nc, nc), Conn: nc}
-				f.AllowIllegalWrites = true
-				f.encoder = hpack.NewEncoder(&f.block)
-				if _, err := io.ReadFull(nc, make([]byte, len(http2.ClientPreface))); err != nil {
-					return
+				if f := meet(nc, settings...); f != nil {
+					serve(f, number)
 				}
-				_ = f.WriteSettings(settings...)
-				serve(f, number)
 			}()
 		}
 	}()
 	return Config{Endpoints: []string{"http://" + ln.Addr().String()}, Protocol: HTTP2}
+}
+
+// meet begins a connection of HTTP/2; nil if its client does not.
+func meet(nc net.Conn, settings ...http2.Setting) *far {
+	f := &far{Framer: http2.NewFramer(nc, nc), Conn: nc}
+	f.AllowIllegalWrites = true
+	f.encoder = hpack.NewEncoder(&f.block)
+	if _, err := io.ReadFull(nc, make([]byte, len(http2.ClientPreface))); err != nil {
+		return nil
+	}
+	_ = f.WriteSettings(settings...)
+	return f
 }
 
 // next returns the next frame of that kind; it is not ok at the end of the connection. Settings and pings are confirmed.

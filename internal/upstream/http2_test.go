@@ -237,7 +237,7 @@ func TestHTTP2SlowReader(t *testing.T) {
 	}
 	overHTTP2(t, handler, func(t *testing.T, client *Client) {
 		sent.Store(0)
-		slow := make([]message.Response, 30) // together more than the window of the connection
+		slow := make([]message.Response, 80) // together more than the window of the connection
 		for i := range slow {
 			if err := client.Do(request("GET", "/slow", ""), &slow[i]); err != nil {
 				t.Fatal(err)

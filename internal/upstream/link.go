@@ -38,7 +38,7 @@ type connection struct {
 	link       link
 	endpoint   *endpoint // at its other end
 	generation uint64    // connections of older generations are not used again
-	isOwn      bool      // it was made for an upgrade, and says nothing of the endpoint's protocol
+	isOwn      bool      // it was made for a request that needs HTTP/1.1, and says nothing of the endpoint's protocol
 
 	slots   int       // round trips that the link can make at a time, at least one
 	taken   int       // slots that are in use

@@ -75,7 +75,7 @@ type attempt struct {
 	fresh    bool      // this attempt's connection was made for it
 	resent   bool      // it was sent a second time, although it may have arrived
 	probe    int       // it is to show whether the circuit can be closed: its number
-	isOwn    bool      // it needs a connection of its own: it may go on in another protocol
+	isOwn    bool      // it needs a connection of HTTP/1.1 of its own: it may go on in another protocol, or the backend wants it so
 	refused  int       // how often the backend said that it had not processed it
 }
 

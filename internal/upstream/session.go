@@ -168,7 +168,13 @@ func (x *stream) checkEnd(r *intake) error {
 func (x *stream) failed(err error) error {
 	failure := ioFailed(true, err)
 	var of *h2conn.Error
-	if failure.Kind != Broken || !errors.As(err, &of) || x.isRead.Load() {
+	if failure.Kind != Broken || !errors.As(err, &of) {
+		return failure
+	}
+	if of.Kind == h2conn.HTTP1Required {
+		failure.message = "the backend takes the request by HTTP/1.1 alone"
+	}
+	if x.isRead.Load() {
 		return failure
 	}
 	switch of.Kind {
@@ -176,6 +182,8 @@ func (x *stream) failed(err error) error {
 		failure.Sent, failure.again = false, notSent
 	case h2conn.NotProcessed:
 		failure.again = refused
+	case h2conn.HTTP1Required:
+		failure.again = byHTTP1
 	case h2conn.Broken:
 		failure.again = noAnswer
 	}

@@ -41,6 +41,7 @@ func New(config Config) (*Client, error) {
 		return nil, fmt.Errorf("an upstream must have at least one endpoint")
 	}
 	c.dialer = dialer{net: net.Dialer{KeepAlive: 15 * time.Second}, tls: config.TLS, config: &c.config}
+	c.dialer.memory.Budget = config.Budget
 	for i, raw := range config.Endpoints {
 		o, secure, err := newOrigin(raw)
 		if err != nil {

@@ -5,8 +5,9 @@
 // other. Whoever has something to write appends it to what is pending, under the lock that also orders streams. If no
 // goroutine is writing, it writes until nothing is pending; else the one that is writing writes that, too.
 //
-// What a stream holds is bounded by its window, which grows again by what its reader takes. The window of the connection
-// grows by what arrives, so that a stream that is read slowly does not hold up the others.
+// What a stream holds is bounded by its window, which grows again by what its reader takes, and granted by the budget for
+// requests. The window of the connection grows by what arrives, so that a stream that is read slowly does not hold up the
+// others.
 package h2conn
 
 import (
@@ -22,9 +23,11 @@ import (
 
 const (
 	// connWindow is how much all streams together may be sent before the server hears that more may come.
-	connWindow = 1 << 20
-	// streamWindow is the most that a stream holds.
-	streamWindow = 64 << 10
+	connWindow = 4 << 20
+	// streamWindow is the most that a stream holds at first, and maxStreamWindow once its reader has shown that it takes
+	// what comes as fast as it comes.
+	streamWindow    = 64 << 10
+	maxStreamWindow = 1 << 20
 	// assumedStreams are the streams at a time of a server that sets no bound.
 	assumedStreams = 1000
 	// maxPending is the size of what is pending beyond which no body is added to it, and maxBehind the one beyond which the
@@ -72,8 +75,8 @@ type Conn struct {
 	server  settings
 	guard   h2.Guard
 	life    life
-	err     error // why it has ended
-	isLast  bool  // no further stream can be opened
+	err     error  // why it has ended
+	left    *Error // the server's word that it takes no further stream; nil if there is none
 }
 
 // settings are the server's.

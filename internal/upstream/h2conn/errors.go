@@ -18,6 +18,8 @@ const (
 	NotSent Kind = iota
 	// NotProcessed: the server says that it has not processed the request (RFC 9113, 8.7).
 	NotProcessed
+	// HTTP1Required: the server has not processed the request, and takes it by HTTP/1.1 alone.
+	HTTP1Required
 	// Broken: the connection or the stream ended before the answer was complete.
 	Broken
 	// Malformed: the answer is not one of HTTP/2. The cause is a *message.Error.
@@ -38,8 +40,11 @@ func (e *Error) Unwrap() error { return e.Cause }
 // ErrStopped is the error of a Send after StopSending.
 var ErrStopped = errors.New("the request is no longer sent")
 
+// ErrNoMemory is the cause of the end of a stream that would hold more than the budget grants.
+var ErrNoMemory = errors.New("there is no memory for what the server sends")
+
 var (
-	errLeaving = errors.New("the server takes no more requests on this connection")
+	errSpent   = errors.New("the connection has no further streams")
 	errClosed  = errors.New("the connection was closed")
 	errSilent  = errors.New("the server did not answer a PING in time")
 	errBehind  = errors.New("the server does not read what it asks for")

@@ -77,8 +77,8 @@ func (c *Conn) Streams() int {
 func (c *Conn) Open(fields []byte, isWhole bool) (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil || c.isLast || c.streams.last >= math.MaxInt32-2 {
-		return nil, c.unopened()
+	if err := c.spent(); err != nil {
+		return nil, err
 	}
 	s := c.streams.add(c)
 	s.headAt = c.out.appended
@@ -90,26 +90,30 @@ func (c *Conn) Open(fields []byte, isWhole bool) (*Stream, error) {
 	return s, nil
 }
 
-// unopened returns why no further stream is opened. A server that leaves says so of all streams behind.
-func (c *Conn) unopened() error {
+// spent returns why no further stream can be opened; nil if one can. A server that leaves says so of all streams behind.
+func (c *Conn) spent() error {
 	switch {
-	case c.isLast:
-		return &Error{Kind: NotProcessed, Cause: errLeaving}
+	case c.left != nil:
+		return c.left
 	case c.err != nil:
 		return &Error{Kind: NotSent, Cause: c.err}
+	case c.streams.last >= math.MaxInt32-2:
+		return &Error{Kind: NotSent, Cause: errSpent}
 	}
-	return &Error{Kind: NotSent, Cause: errLeaving}
+	return nil
 }
 
 // IsLast reports whether no further stream can be opened.
 func (c *Conn) IsLast() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err != nil || c.isLast || c.streams.last >= math.MaxInt32-2
+	return c.spent() != nil
 }
 
-// Close ends the connection and its streams at once.
+// Close ends the connection and its streams at once. The server hears that by a GOAWAY, so that it can tell an end that was
+// meant from one that was not.
 func (c *Conn) Close() error {
+	c.leave(http2.ErrCodeNo)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end(errClosed)

@@ -7,9 +7,10 @@ const pieceSize = 16 << 10
 
 // piece is a part of what a stream holds.
 type piece struct {
-	next *piece
-	r, w int
-	data [pieceSize]byte
+	next      *piece
+	r, w      int
+	isGranted bool // by the budget
+	data      [pieceSize]byte
 }
 
 // pieces are the data that a stream holds. Without any it has no memory for them.
@@ -18,34 +19,57 @@ type pieces struct {
 	length      int
 }
 
-// Memory is what the streams of several connections hold their data in.
-type Memory struct{ free sync.Pool } // of *piece
-
-func (m *Memory) get() *piece {
-	if one, ok := m.free.Get().(*piece); ok {
-		return one
-	}
-	return new(piece)
+// Budget grants memory.
+type Budget interface {
+	// Take asks for n bytes, and reports whether they may be taken.
+	Take(n int) bool
+	// Give gives back what Take granted.
+	Give(n int)
 }
 
-// put adds data to the end.
-func (p *pieces) put(data []byte, from *Memory) {
-	p.length += len(data)
+// Memory is what the streams of several connections hold their data in.
+type Memory struct {
+	// Budget grants it, but for the first piece of each stream, which takes the place of the buffer that a connection
+	// of HTTP/1.1 has. Without a budget all is granted.
+	Budget Budget
+	free   sync.Pool // of *piece
+}
+
+// get returns an empty piece; nil if the budget grants none.
+func (m *Memory) get(isFirst bool) *piece {
+	isGranted := !isFirst && m.Budget != nil
+	if isGranted && !m.Budget.Take(pieceSize) {
+		return nil
+	}
+	one, ok := m.free.Get().(*piece)
+	if !ok {
+		one = new(piece)
+	}
+	one.next, one.r, one.w, one.isGranted = nil, 0, 0, isGranted
+	return one
+}
+
+// put adds data to the end. It reports whether there was memory for all of them.
+func (p *pieces) put(data []byte, from *Memory) bool {
 	for len(data) > 0 {
 		if p.last == nil || p.last.w == pieceSize {
-			one := from.get()
-			one.next, one.r, one.w = nil, 0, 0
-			if p.last == nil {
+			one := from.get(p.first == nil)
+			switch {
+			case one == nil:
+				return false
+			case p.last == nil:
 				p.first = one
-			} else {
+			default:
 				p.last.next = one
 			}
 			p.last = one
 		}
 		n := copy(p.last.data[p.last.w:], data)
 		p.last.w += n
+		p.length += n
 		data = data[n:]
 	}
+	return true
 }
 
 // take moves data from the start to b, and returns how many bytes there were.
@@ -68,6 +92,9 @@ func (p *pieces) drop(to *Memory) {
 	one := p.first
 	if p.first = one.next; p.first == nil {
 		p.last = nil
+	}
+	if one.isGranted {
+		to.Budget.Give(pieceSize)
 	}
 	one.next = nil
 	to.free.Put(one)

@@ -149,7 +149,11 @@ func (c *Conn) receiveData(f *http2.DataFrame) error {
 		return nil
 	}
 	c.guard.Earn(len(data) / 1024)
-	s.data.put(data, c.config.Memory)
+	if !s.data.put(data, c.config.Memory) {
+		s.fail(Broken, ErrNoMemory)
+		_ = c.framer.WriteRSTStream(s.id, http2.ErrCodeCancel)
+		return nil
+	}
 	s.consume(size - len(data))
 	if f.StreamEnded() {
 		s.ended()
@@ -339,6 +343,8 @@ func (c *Conn) reset(f *http2.RSTStreamFrame) error {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
 	case s == nil:
 		return c.spend()
+	case f.ErrCode == http2.ErrCodeHTTP11Required && s.remote == before:
+		s.fail(HTTP1Required, &resetError{f.ErrCode})
 	case f.ErrCode == http2.ErrCodeRefusedStream && s.remote == before:
 		s.fail(NotProcessed, &resetError{f.ErrCode})
 	default:
@@ -350,12 +356,14 @@ func (c *Conn) reset(f *http2.RSTStreamFrame) error {
 // serverLeaves takes the server's word that it takes no more streams, and which of those that are open it has not taken
 // (RFC 9113, 6.8).
 func (c *Conn) serverLeaves(f *http2.GoAwayFrame) {
-	c.isLast = true
 	debug := f.DebugData()
 	cause := &leftError{f.ErrCode, string(debug[:min(len(debug), 128)])}
+	if c.left = &(Error{Kind: NotProcessed, Cause: cause}); f.ErrCode == http2.ErrCodeHTTP11Required {
+		c.left.Kind = HTTP1Required
+	}
 	for _, s := range c.streams.open {
 		if s.id > f.LastStreamID && s.remote == before {
-			s.fail(NotProcessed, cause)
+			s.fail(c.left.Kind, cause)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Stream struct {
 
 	receiver    sleeper
 	window      h2.ReceiveWindow
+	isDrained   bool // the reader has taken all that had come, since the window grew last
 	remote      half
 	head        []byte
 	headBy      time.Time
@@ -63,7 +64,7 @@ func newStream(c *Conn) *Stream {
 func (s *Stream) begin(id uint32, window int64) {
 	s.id, s.headAt = id, 0
 	s.room, s.local = h2.NewSendWindow(window), underWay
-	s.window, s.remote = h2.NewReceiveWindow(streamWindow), before
+	s.window, s.isDrained, s.remote = h2.NewReceiveWindow(streamWindow), false, before
 	s.head, s.headBy, s.interims, s.left, s.trailers, s.interrupted, s.err = s.head[:0], time.Time{}, 0, -1, nil, false, nil
 }
 
@@ -271,11 +272,19 @@ func (s *Stream) take(p []byte) (int, error) {
 	return n, nil
 }
 
-// consume notes that n bytes of the window are free again.
+// consume notes that n bytes of the window are free again. If the reader has taken all that came, it waits for the network,
+// and the window grows, so that more can be on its way. A reader that is slower than the server makes no window larger.
 func (s *Stream) consume(n int) {
-	if update := s.window.Consume(n); update > 0 && s.remote == underWay && s.err == nil && s.conn.err == nil {
-		_ = s.conn.framer.WriteWindowUpdate(s.id, uint32(update))
+	s.isDrained = s.isDrained || s.data.length == 0
+	update := s.window.Consume(n)
+	if update == 0 || s.remote != underWay || s.err != nil || s.conn.err != nil {
+		return
 	}
+	if s.isDrained {
+		s.isDrained = false
+		update += s.window.Grow(min(2*s.window.Size(), maxStreamWindow))
+	}
+	_ = s.conn.framer.WriteWindowUpdate(s.id, uint32(update))
 }
 
 // Wait waits until a Read would find something, if only the end.
