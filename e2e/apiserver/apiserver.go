@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/admission-gateway/gateway/e2e/etcd"
 )
 
 // Server is a running API server.
@@ -38,7 +40,7 @@ type Server struct {
 
 	stop    context.CancelFunc
 	stopped chan error
-	etcd    *Etcd
+	etcd    *etcd.Store
 	asked   *asked
 	guard   *guard
 	auditor *auditor
@@ -47,7 +49,7 @@ type Server struct {
 
 // Start starts a server that keeps its data and certificates in dir, and waits until it is ready.
 func Start(dir string) (*Server, error) {
-	store, err := StartEtcd(filepath.Join(dir, "etcd"))
+	store, err := etcd.Start(filepath.Join(dir, "etcd"))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func Start(dir string) (*Server, error) {
 	return s, nil
 }
 
-func start(dir string, store *Etcd) (*Server, error) {
+func start(dir string, store *etcd.Store) (*Server, error) {
 	certs := filepath.Join(dir, "certs")
 	notes := &asked{seen: map[string]bool{}}
 	records := &auditor{}
@@ -110,10 +112,10 @@ func start(dir string, store *Etcd) (*Server, error) {
 
 // configure does what options.CustomResourceDefinitionsServerOptions.Config does, without its need
 // of a core API to talk to.
-func configure(etcd, certs string, notes *asked, records *auditor, shown *witness) (*apiserver.Config, error) {
+func configure(storeURL, certs string, notes *asked, records *auditor, shown *witness) (*apiserver.Config, error) {
 	o := options.NewCustomResourceDefinitionsServerOptions(os.Stdout, os.Stderr)
 	ro := o.RecommendedOptions
-	ro.Etcd.StorageConfig.Transport.ServerList = []string{etcd}
+	ro.Etcd.StorageConfig.Transport.ServerList = []string{storeURL}
 	var err error
 	if ro.SecureServing.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err

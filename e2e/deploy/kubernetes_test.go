@@ -25,7 +25,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/admission-gateway/gateway/e2e/apiserver"
+	"github.com/admission-gateway/gateway/e2e/etcd"
 	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
@@ -83,7 +83,7 @@ func component(t *testing.T, name string) string {
 
 // A store is what kube-apiservers share: etcd, the users and the keys.
 type store struct {
-	etcd *apiserver.Etcd
+	etcd *etcd.Store
 	dir  string
 }
 
@@ -98,13 +98,13 @@ func startStore(t *testing.T, users string) *store {
 // openStore runs etcd with its files in a folder.
 func openStore(t *testing.T, dir, users string) *store {
 	t.Helper()
-	etcd, err := apiserver.StartEtcd(filepath.Join(dir, "etcd"))
+	db, err := etcd.Start(filepath.Join(dir, "etcd"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	writeKey(t, filepath.Join(dir, "accounts.key"))
 	write(t, filepath.Join(dir, "tokens.csv"), users)
-	return &store{etcd, dir}
+	return &store{db, dir}
 }
 
 // common is the cluster of the tests that need no flags of their own, and end is what stops it.

@@ -1,4 +1,5 @@
-package apiserver
+// Package etcd runs the store of an API server inside the process.
+package etcd
 
 import (
 	"fmt"
@@ -10,15 +11,15 @@ import (
 	"github.com/admission-gateway/gateway/e2e/testutil"
 )
 
-// Etcd is the store of a Server.
-type Etcd struct {
+// A Store is what API servers share.
+type Store struct {
 	*embed.Etcd
 	// URL is where clients ask it.
 	URL string
 }
 
-// StartEtcd starts a store of one member. What it holds need not survive the machine, so it does not wait for the disk.
-func StartEtcd(dir string) (*Etcd, error) {
+// Start starts a store of one member. What it holds need not survive the machine, so it does not wait for the disk.
+func Start(dir string) (*Store, error) {
 	clients, err := freeURL()
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func StartEtcd(dir string) (*Etcd, error) {
 	}
 	select {
 	case <-started.Server.ReadyNotify():
-		return &Etcd{started, clients.String()}, nil
+		return &Store{started, clients.String()}, nil
 	case <-time.After(time.Minute):
 		started.Close()
 		return nil, fmt.Errorf("etcd was not ready within a minute")

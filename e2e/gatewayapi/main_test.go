@@ -1,0 +1,117 @@
+// Package gatewayapi holds the gateway against Gateway API's own conformance suite, in a cluster.
+package gatewayapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/admission-gateway/gateway/e2e/gatewayapi/cluster"
+	"github.com/admission-gateway/gateway/e2e/testutil"
+)
+
+// programs are the files that the tests run, and where they find what they read.
+type programs struct {
+	Gateway, Echo, APIServer, ControllerManager string
+	// Definitions is the folder with Gateway API's CustomResourceDefinitions.
+	Definitions string
+	// Scratch is a folder for the time of the tests.
+	Scratch string
+}
+
+// The programs, and the cluster that all tests share.
+var (
+	built  programs
+	shared *cluster.Cluster
+)
+
+// variable has the programs for the tests inside of the network namespace, which builds none.
+const variable = "GATEWAYAPI_PROGRAMS"
+
+func TestMain(m *testing.M) {
+	cluster.BecomeContainer()
+	run := outside
+	if cluster.IsInside() {
+		run = func() (int, error) { return insideOf(m) }
+	}
+	code, err := run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// outside builds the programs, and runs the tests in a network of their own.
+func outside() (int, error) {
+	scratch, err := os.MkdirTemp("", "gateway-api-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	p := programs{Scratch: scratch, Gateway: filepath.Join(scratch, "gateway")}
+	if err := testutil.BuildProgram(p.Gateway, "../..", "./cmd/gateway"); err != nil {
+		return 1, err
+	}
+	for name, file := range map[string]*string{"kube-apiserver": &p.APIServer, "kube-controller-manager": &p.ControllerManager} {
+		if *file, err = ask(nil, "-C", "..", "tool", "-n", name); err != nil { // of the versions that e2e tests
+			return 1, err
+		}
+	}
+	// The folder of a container has no libraries.
+	if p.Echo, err = ask([]string{"CGO_ENABLED=0"}, "tool", "-n", "echo-basic"); err != nil {
+		return 1, err
+	}
+	folder, err := ask(nil, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
+	if err != nil {
+		return 1, err
+	}
+	p.Definitions = filepath.Join(folder, "config", "crd", "experimental")
+	text, err := json.Marshal(p)
+	if err != nil {
+		return 1, err
+	}
+	return cluster.Enter(variable + "=" + string(text))
+}
+
+// ask returns what the go command answers, with variables beside those of this process.
+func ask(variables []string, args ...string) (string, error) {
+	var said strings.Builder
+	command := exec.Command("go", args...)
+	command.Env = append(os.Environ(), variables...)
+	command.Stderr = &said
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, said.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// insideOf starts the cluster, and runs the tests.
+func insideOf(m *testing.M) (code int, err error) {
+	if err := json.Unmarshal([]byte(os.Getenv(variable)), &built); err != nil {
+		return 1, err
+	}
+	shared, err = cluster.Start(cluster.Options{
+		Dir: built.Scratch, APIServer: built.APIServer, ControllerManager: built.ControllerManager,
+		Images: map[string]string{"registry.k8s.io/gateway-api/echo-basic": built.Echo},
+	})
+	if err != nil {
+		return 1, err
+	}
+	defer shared.Stop()
+	if _, err := envtest.InstallCRDs(shared.Config, envtest.CRDInstallOptions{Paths: []string{built.Definitions}}); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	if code != 0 {
+		fmt.Fprintln(os.Stderr, shared.Logs())
+	}
+	return code, nil
+}
