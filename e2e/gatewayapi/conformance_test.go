@@ -1,18 +1,57 @@
 package gatewayapi
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance"
+	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
+	"sigs.k8s.io/gateway-api/pkg/features"
 )
 
-// The gateway passes each test of the profiles GATEWAY-HTTP and GATEWAY-GRPC with all extended features.
+// The profiles that the gateway has.
+var profiles = []suite.ConformanceProfile{suite.GatewayHTTPConformanceProfile, suite.GatewayGRPCConformanceProfile}
+
+// The gateway passes Gateway API's own suite: each test of the profiles GATEWAY-HTTP and GATEWAY-GRPC, with all extended features and
+// experimental fields. A report is written if the flag -report-output names a file.
 func TestConformance(t *testing.T) {
-	features := sets.New(suite.GatewayHTTPConformanceProfile.ExtendedFeatures.UnsortedList()...).Union(suite.GatewayGRPCConformanceProfile.ExtendedFeatures)
+	apply(t, class("conformance"))
+	g := startGateway(t, gatewayOptions{controller: "conformance", pool: []string{"10.100.0.0/24", "10.100.1.1/32"}})
 	options := conformance.DefaultOptions(t)
-	options.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName}
-	options.SupportedFeatures = sets.List(features)
+	options.GatewayClassName = "conformance"
+	options.UsableNetworkAddresses = []gatewayv1.GatewaySpecAddress{{Value: "10.100.1.1"}}
+	options.UnusableNetworkAddresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
+	options.Implementation = confv1.Implementation{
+		Organization: "admission-gateway", Project: "gateway", URL: "https://github.com/admission-gateway/gateway", Version: g.version(t),
+		Contact: []string{"https://github.com/admission-gateway/gateway/issues"},
+	}
+	for _, p := range profiles {
+		options.ConformanceProfiles = append(options.ConformanceProfiles, p.Name)
+	}
+	options.SupportedFeatures = sets.List(extended())
+	options.Hook = func(t *testing.T, test suite.ConformanceTest, s *suite.ConformanceTestSuite) {
+		if t.Skipped() && isOfProfiles(test) && s.RunTest == "" {
+			t.Errorf("%s is skipped", test.ShortName)
+		}
+	}
 	conformance.RunConformanceWithOptions(t, options)
+}
+
+// extended are the features of the profiles beside their core.
+func extended() sets.Set[features.FeatureName] {
+	all := sets.New[features.FeatureName]()
+	for _, p := range profiles {
+		all = all.Union(p.ExtendedFeatures)
+	}
+	return all
+}
+
+// isOfProfiles reports whether a test is one of the profiles.
+func isOfProfiles(test suite.ConformanceTest) bool {
+	return slices.ContainsFunc(profiles, func(p suite.ConformanceProfile) bool {
+		return p.CoreFeatures.Union(p.ExtendedFeatures).HasAll(test.Features...)
+	})
 }

@@ -60,15 +60,14 @@ func outside() (int, error) {
 		return 1, err
 	}
 	for name, file := range map[string]*string{"kube-apiserver": &p.APIServer, "kube-controller-manager": &p.ControllerManager} {
-		if *file, err = ask(nil, "-C", "..", "tool", "-n", name); err != nil { // of the versions that e2e tests
+		if *file, err = ask("-C", "..", "tool", "-n", name); err != nil { // of the versions that e2e tests
 			return 1, err
 		}
 	}
-	// The folder of a container has no libraries.
-	if p.Echo, err = ask([]string{"CGO_ENABLED=0"}, "tool", "-n", "echo-basic"); err != nil {
+	if p.Echo, err = ask("tool", "-n", "echo-basic"); err != nil {
 		return 1, err
 	}
-	folder, err := ask(nil, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
+	folder, err := ask("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
 	if err != nil {
 		return 1, err
 	}
@@ -80,11 +79,10 @@ func outside() (int, error) {
 	return cluster.Enter(variable + "=" + string(text))
 }
 
-// ask returns what the go command answers, with variables beside those of this process.
-func ask(variables []string, args ...string) (string, error) {
+// ask returns what the go command answers.
+func ask(args ...string) (string, error) {
 	var said strings.Builder
 	command := exec.Command("go", args...)
-	command.Env = append(os.Environ(), variables...)
 	command.Stderr = &said
 	out, err := command.Output()
 	if err != nil {
@@ -100,12 +98,15 @@ func insideOf(m *testing.M) (code int, err error) {
 	}
 	shared, err = cluster.Start(cluster.Options{
 		Dir: built.Scratch, APIServer: built.APIServer, ControllerManager: built.ControllerManager,
-		Images: map[string]string{"registry.k8s.io/gateway-api/echo-basic": built.Echo},
+		Images: map[string]string{"registry.k8s.io/gateway-api/echo-basic": built.Echo, "gateway": built.Gateway},
 	})
 	if err != nil {
 		return 1, err
 	}
 	defer shared.Stop()
+	if err := cluster.AddBlock("10.100.0.0/16"); err != nil { // the addresses of Gateways
+		return 1, err
+	}
 	if _, err := envtest.InstallCRDs(shared.Config, envtest.CRDInstallOptions{Paths: []string{built.Definitions}}); err != nil {
 		return 1, err
 	}

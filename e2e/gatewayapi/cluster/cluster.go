@@ -54,7 +54,10 @@ const (
 
 const tokens = Administrator + "," + Administrator + ",0,system:masters\n" + Gateway + "," + Gateway + ",1\n"
 
-const serverURL = "https://" + nodeAddress + ":6443"
+const (
+	serverPort = "6443"
+	serverURL  = "https://" + nodeAddress + ":" + serverPort
+)
 
 // Start starts a cluster, in a network of its own.
 func Start(options Options) (c *Cluster, err error) {
@@ -90,8 +93,9 @@ func Start(options Options) (c *Cluster, err error) {
 		return c, err
 	}
 	if c.controller, err = StartProcess(c.file("controller-manager.log"), options.ControllerManager, "--kubeconfig="+admin, "--leader-elect=false",
-		"--kube-api-qps=200", "--kube-api-burst=200",
-		"--controllers=deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller"); err != nil {
+		"--kube-api-qps=200", "--kube-api-burst=200", "--root-ca-file="+c.file("certificates/apiserver.crt"),
+		"--controllers=deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller,"+
+			"serviceaccount-controller,root-ca-certificate-publisher-controller"); err != nil {
 		return c, err
 	}
 	ctx, end := context.WithCancel(context.Background())
@@ -124,10 +128,9 @@ func (c *Cluster) StartAPIServer() error {
 	key := c.file("accounts.key")
 	var err error
 	if c.server, err = StartProcess(c.file("apiserver.log"), c.options.APIServer,
-		"--etcd-servers="+c.etcd.URL, "--bind-address="+nodeAddress, "--advertise-address="+nodeAddress, "--secure-port=6443", "--cert-dir="+c.file("certificates"),
+		"--etcd-servers="+c.etcd.URL, "--bind-address="+nodeAddress, "--advertise-address="+nodeAddress, "--secure-port="+serverPort, "--cert-dir="+c.file("certificates"),
 		"--token-auth-file="+c.file("tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16",
 		"--service-account-issuer=https://cluster.example", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
-		"--disable-admission-plugins=ServiceAccount", // no controller makes accounts
 		"--shutdown-delay-duration=0s"); err != nil {
 		return err
 	}

@@ -20,10 +20,13 @@ type container struct {
 // A containerSpec is what the process becomes.
 type containerSpec struct {
 	// Root is its root folder, which has the program.
-	Root, Program string
-	Address       string
-	Environment   []string
+	Root, Program          string
+	Arguments, Environment []string
+	Address                string
 }
+
+// libraries are the folders of the machine that containers see too, as programs may need the system's libraries.
+var libraries = []string{"/usr", "/lib", "/lib64"}
 
 // container0 is the name by which a process of this program knows that it is to become a container.
 const container0 = "gatewayapi-container"
@@ -33,7 +36,7 @@ func (n *network) run(spec containerSpec) (*container, error) {
 	c := &container{command: exec.Command("/proc/self/exe"), logs: &logs{begun: make(chan struct{})}, exited: make(chan struct{})}
 	c.command.Args[0] = container0
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	c.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	c.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	in, err := c.command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -80,6 +83,9 @@ func becomeContainer(in io.Reader) error {
 	if err := configure(spec.Address); err != nil {
 		return err
 	}
+	if err := mountLibraries(spec.Root); err != nil {
+		return err
+	}
 	if err := syscall.Chroot(spec.Root); err != nil {
 		return err
 	}
@@ -87,5 +93,38 @@ func becomeContainer(in io.Reader) error {
 		return err
 	}
 	program := "/" + filepath.Base(spec.Program)
-	return syscall.Exec(program, []string{program}, spec.Environment)
+	return syscall.Exec(program, append([]string{program}, spec.Arguments...), spec.Environment)
+}
+
+// mountLibraries mounts the libraries below a folder, in a mount namespace that ends with the process.
+func mountLibraries(root string) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	for _, folder := range libraries {
+		there := filepath.Join(root, folder)
+		info, err := os.Lstat(folder)
+		switch {
+		case os.IsNotExist(err):
+			continue
+		case err != nil:
+			return err
+		case info.Mode()&os.ModeSymlink != 0:
+			target, err := os.Readlink(folder)
+			if err != nil {
+				return err
+			}
+			if err := os.Symlink(target, there); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := os.Mkdir(there, 0o700); err != nil {
+			return err
+		}
+		if err := syscall.Mount(folder, there, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+			return fmt.Errorf("%s is not mounted: %w", folder, err)
+		}
+	}
+	return nil
 }

@@ -3,9 +3,9 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -141,7 +141,37 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) error {
 	if pod.Status.Phase == corev1.PodRunning {
 		return nil
 	}
+	if err := probe(ctx, pod, running.address); err != nil {
+		return err
+	}
 	return k.report(ctx, pod, running, corev1.PodRunning)
+}
+
+// probe returns an error as long as a Pod with a readiness probe is not ready. Once it is, it is not asked again.
+func probe(ctx context.Context, pod *corev1.Pod, address string) error {
+	p := pod.Spec.Containers[0].ReadinessProbe
+	if p == nil || p.HTTPGet == nil {
+		return nil
+	}
+	port := p.HTTPGet.Port.IntValue()
+	for _, named := range pod.Spec.Containers[0].Ports {
+		if named.Name == p.HTTPGet.Port.String() {
+			port = int(named.ContainerPort)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d%s", address, port, p.HTTPGet.Path), http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the Pod %s/%s is not ready: %s", pod.Namespace, pod.Name, answer.Status)
+	}
+	return nil
 }
 
 // start starts the process of a Pod, if it does not run.
@@ -176,7 +206,6 @@ func (k *kubelet) end(key types.NamespacedName) {
 	k.mu.Unlock()
 	if running != nil {
 		running.stop()
-		_ = os.RemoveAll(k.folder(running.uid))
 	}
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -80,13 +81,17 @@ func configure(address string) error {
 	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: net.ParseIP(nodeAddress)})
 }
 
-// AddAddress gives the network an address, for example of a Gateway.
-func AddAddress(address string) error {
+// AddBlock gives the network all addresses of a block, for example for Gateways.
+func AddBlock(block string) error {
+	prefix, err := netip.ParsePrefix(block)
+	if err != nil {
+		return err
+	}
 	link, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
 	}
-	return assign(link, address, 32)
+	return assign(link, prefix.Addr().String(), prefix.Bits())
 }
 
 func assign(link netlink.Link, address string, mask int) error {

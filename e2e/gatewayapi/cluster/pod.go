@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -24,7 +23,12 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod) (containerSpec, 
 	if !ok {
 		return containerSpec{}, fmt.Errorf("there is no program of the image %s", c.Image)
 	}
-	spec := containerSpec{Root: k.folder(pod.UID), Program: program, Address: k.network.next()}
+	if c.Command != nil {
+		return containerSpec{}, fmt.Errorf("the Pod %s/%s has a command of its own", pod.Namespace, pod.Name)
+	}
+	spec := containerSpec{Root: k.folder(pod.UID), Program: program, Arguments: c.Args, Address: k.network.next()}
+	// The address of the API server itself: no Service has an address in this cluster.
+	spec.Environment = []string{"KUBERNETES_SERVICE_HOST=" + nodeAddress, "KUBERNETES_SERVICE_PORT=" + serverPort}
 	if err := os.MkdirAll(spec.Root, 0o700); err != nil {
 		return containerSpec{}, err
 	}
@@ -70,73 +74,21 @@ func place(program, file string) error {
 	return to.Close()
 }
 
-// mount writes the files of a volume.
-func (k *kubelet) mount(ctx context.Context, pod *corev1.Pod, m *corev1.VolumeMount, root string) error {
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.Name != m.Name {
-			continue
-		}
-		data, items, err := k.dataOf(ctx, pod, v)
-		if err != nil {
-			return err
-		}
-		if items == nil {
-			for key := range data {
-				items = append(items, corev1.KeyToPath{Key: key, Path: key})
-			}
-		}
-		folder := filepath.Join(root, m.MountPath)
-		for _, item := range items {
-			file := filepath.Join(folder, item.Path)
-			content, ok := data[item.Key]
-			if !ok {
-				return fmt.Errorf("the volume %s of the Pod %s/%s has no %s", v.Name, pod.Namespace, pod.Name, item.Key)
-			}
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				return err
-			}
-			if err := os.WriteFile(file, content, 0o600); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return fmt.Errorf("the Pod %s/%s has no volume %s", pod.Namespace, pod.Name, m.Name)
-}
-
-// dataOf returns what a volume has, and which of it is asked for.
-func (k *kubelet) dataOf(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (map[string][]byte, []corev1.KeyToPath, error) {
-	switch {
-	case v.Secret != nil:
-		secret, err := k.client.CoreV1().Secrets(pod.Namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
-		if err != nil {
-			return nil, nil, err
-		}
-		return secret.Data, v.Secret.Items, nil
-	case v.ConfigMap != nil:
-		config, err := k.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
-		if err != nil {
-			return nil, nil, err
-		}
-		data := config.BinaryData
-		if data == nil {
-			data = map[string][]byte{}
-		}
-		for key, value := range config.Data {
-			data[key] = []byte(value)
-		}
-		return data, v.ConfigMap.Items, nil
-	}
-	return nil, nil, fmt.Errorf("the volume %s of the Pod %s/%s is neither a Secret nor a ConfigMap", v.Name, pod.Namespace, pod.Name)
-}
-
 // valueOf returns the value of a variable.
 func valueOf(pod *corev1.Pod, v *corev1.EnvVar) (string, error) {
 	if v.ValueFrom == nil {
 		return v.Value, nil
 	}
-	if f := v.ValueFrom.FieldRef; f != nil {
+	value, err := fieldOf(pod, v.ValueFrom.FieldRef)
+	if err != nil {
+		return "", fmt.Errorf("the variable %s: %w", v.Name, err)
+	}
+	return value, nil
+}
+
+// fieldOf returns the value of a field of a Pod.
+func fieldOf(pod *corev1.Pod, f *corev1.ObjectFieldSelector) (string, error) {
+	if f != nil {
 		switch f.FieldPath {
 		case "metadata.name":
 			return pod.Name, nil
@@ -144,5 +96,5 @@ func valueOf(pod *corev1.Pod, v *corev1.EnvVar) (string, error) {
 			return pod.Namespace, nil
 		}
 	}
-	return "", fmt.Errorf("the value of %s in the Pod %s/%s is of a kind that is not known here", v.Name, pod.Namespace, pod.Name)
+	return "", fmt.Errorf("the Pod %s/%s asks for a value that is not known here", pod.Namespace, pod.Name)
 }
