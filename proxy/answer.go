@@ -96,6 +96,7 @@ func (g *Gateway) answerOf(s *scope, i *resource.Info) []answerStep {
 	isLimited := s.limits != nil
 	add(s.route.rules != nil, "rewrite", rewriteAnswer)
 	add(s.route.rules == nil && s.backend.authorities != nil, "locate", hideBackend)
+	add(s.route.answerEdits != nil, "edit", editAnswer)
 	add(g.observers.audit != nil && s.set.Audit() != nil, "audit", recordAnswer)
 	add(isLimited, "limits", func(h *handler) { h.limits.show() })
 	add(g.listening.isStrict, "transport", func(h *handler) { showTransport(h, &h.request.Response) })

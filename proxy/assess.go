@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/memory"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
@@ -187,7 +189,10 @@ func (j *Assessor) resolve(t *Trial) error {
 	h.write.Begin(h.request)
 	target := t.Target
 	if t.Upstream == "" {
-		h.route = g.routes.find(t.Host, str(target))
+		h.route = nil
+		if choice := g.routes.findAnywhere(&message.Head{Method: t.Method, Host: t.Host, Target: target}); choice != nil {
+			h.route = choice.routes[0]
+		}
 	} else {
 		h.route = g.routeTo(t.Upstream, str(t.Method), str(target))
 	}
@@ -205,7 +210,7 @@ func (j *Assessor) resolve(t *Trial) error {
 	}
 	h.request.Limits = &h.route.limits
 	all := g.scopesOf(j.set)
-	info, about, err := all.resolvers[h.route.index].Resolve(str(t.Method), target)
+	info, about, err := all.resolver(h.route).Resolve(str(t.Method), target)
 	h.request.SetSubject(info, about)
 	h.write.Begin(h.request)
 	if err != nil {
@@ -226,9 +231,8 @@ func (j *Assessor) resolve(t *Trial) error {
 // it; nil if there is none.
 func (g *Gateway) routeTo(upstream, method, target string) (found *route) {
 	path := string(pathOf([]byte(target)))
-	for i := range g.routes.table {
-		one := &g.routes.table[i]
-		if one.backend.name != upstream || !under(path, one.shows) {
+	for _, one := range g.routes.table {
+		if one.backend.name != upstream || !slices.ContainsFunc(one.spans, func(s span) bool { return under(path, s.to) }) {
 			continue
 		}
 		if found == nil {

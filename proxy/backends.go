@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"slices"
@@ -28,14 +29,12 @@ import (
 
 // Backend implements state.Backends: what policies refer to is read through the connections that requests go by.
 func (g *Gateway) Backend(name, path string) state.Backend {
-	for _, b := range g.routes.backends {
-		if b.name == name {
-			return b
-		}
+	if b := g.routes.upstreams[name]; b != nil {
+		return b
 	}
 	if name == "" {
-		if r := g.routes.find(nil, path); r != nil {
-			return r.backend
+		if c := g.routes.find(ownListener, bareHead(http.MethodGet, "", path)); c != nil {
+			return c.routes[0].backend
 		}
 	}
 	return nil
@@ -196,7 +195,10 @@ func (b *backend) appendOwnGet(head, target []byte) ([]byte, error) {
 // request of the gateway itself: any client would be who the gateway is. So such connections carry
 // what the gateway asks on its own account, and nothing else, unless the gateway names the user to
 // the backend with each request.
-func (g *common) connect(b *backend, u *config.UpstreamSpec) (err error) {
+//
+// peer says how the servers of a backend of a routing.Table are known by TLS, and what is shown to them with each request; nil
+// leaves that to the settings.
+func (g *common) connect(b *backend, u *config.UpstreamSpec, peer *credentials.Peer) (err error) {
 	if b.account, err = credentials.WatchServiceAccount(b.files, "the upstream '"+u.Name+"'", u.ClientConfig()); err != nil {
 		return err
 	}
@@ -214,6 +216,13 @@ func (g *common) connect(b *backend, u *config.UpstreamSpec) (err error) {
 	settings.Overloaded = new(ratelimit.Drops).Add
 	settings.Budget = g.memory.Budget
 	settings.TLS = b.account.OwnTLS
+	if peer != nil {
+		known, err := peer.ClientTLS()
+		if err != nil {
+			return err
+		}
+		settings.TLS = func() *tls.Config { return known }
+	}
 	tells := u.Credentials == config.FrontProxyCredentials || u.Credentials == config.ImpersonateCredentials
 	apart := b.account.HasCertificate() && !tells
 	if apart {
@@ -273,11 +282,5 @@ func (b *backend) release() {
 	b.client.Close()
 	if b.own != b.client {
 		b.own.Close()
-	}
-}
-
-func (r *routeTable) close() {
-	for _, b := range r.backends {
-		b.release()
 	}
 }

@@ -54,11 +54,13 @@ func shareKnown(h *handler, r *message.Response) {
 		return
 	}
 	if route == nil {
-		if route = h.gateway.routes.find(head.Host, str(head.Target)); route == nil {
+		choice := h.gateway.routes.find(listenerOf(h), head)
+		if choice == nil {
 			return
 		}
+		route = choice.routes[0]
 		if h.request.Resource == nil && len(head.Target) > 0 {
-			resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
+			resolver := h.gateway.scopesOf(h.set).resolver(route)
 			info, described, _ := resolver.Resolve(str(head.Method), head.Target)
 			h.request.SetSubject(info, described)
 		}

@@ -40,9 +40,11 @@ func TestForeignFields(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			backend := newRecorder(t)
 			g := gatewayFor(t, cmp.Or(tt.file, t.TempDir()), backend.Addr().String(), tt.words)
-			g.routes.table[0].prefix = strings.TrimSuffix(tt.prefix, "/")
-			g.routes.table[0].shows = g.routes.table[0].prefix
-			g.routes.compile()
+			prefix := strings.TrimSuffix(tt.prefix, "/")
+			g.routes.table[0].spans = []span{{prefix, prefix}}
+			if err := g.routes.compile(g.routes.table, nil, nil); err != nil {
+				t.Fatal(err)
+			}
 			address := startGateway(t, g)
 			path := strings.TrimSuffix(tt.prefix, "/") + "/x"
 			if tt.prefix == "/apis/example.com/v1/namespaces/team-a" {

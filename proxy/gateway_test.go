@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
@@ -119,12 +120,26 @@ func newTestGateway(t testing.TB, c *config.Configuration, set func() *policies.
 // newObserved returns a gateway that makes spans with a tracer; nil makes none.
 func newObserved(t testing.TB, c *config.Configuration, set func() *policies.Set, tracer *tracing.Tracer) *Gateway {
 	t.Helper()
+	return newWith(t, Options{Config: c, Policies: set, Tracer: tracer})
+}
+
+// newTabled returns a gateway with a table of routes beside those of its configuration.
+func newTabled(t testing.TB, c *config.Configuration, table *routing.Table, set func() *policies.Set) *Gateway {
+	t.Helper()
+	return newWith(t, Options{Config: c, Policies: set, Routing: table})
+}
+
+// newWith returns a gateway by options, to which it adds what every gateway needs.
+func newWith(t testing.TB, o Options) *Gateway {
+	t.Helper()
+	c := o.Config
 	isSemantic := string(c.Telemetry.Metrics.Names) == string(config.OpenTelemetryNames)
 	metrics, err := telemetry.New(telemetry.Options{Version: "test", AreNamesSemantic: isSemantic})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Options{Config: c, Policies: set, Limiter: ratelimit.New(0), States: newStates(t, set()), Metrics: metrics, Log: slog.New(slog.DiscardHandler), Tracer: tracer})
+	o.Limiter, o.States, o.Metrics, o.Log = ratelimit.New(0), newStates(t, o.Policies()), metrics, slog.New(slog.DiscardHandler)
+	g, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +177,12 @@ func startGateway(t testing.TB, g *Gateway) string {
 // serveGateway serves on a free port of loopback until the test ends. The connections come through counted, if it is set.
 func serveGateway(t testing.TB, g *Gateway, counted *countingListener) (address string) {
 	t.Helper()
+	return serveBy(t, g, counted, g.Serve)
+}
+
+// serveBy is serveGateway with a function that serves.
+func serveBy(t testing.TB, g *Gateway, counted *countingListener, serve func(net.Listener) error) (address string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +193,7 @@ func serveGateway(t testing.TB, g *Gateway, counted *countingListener) (address 
 		ln = counted
 	}
 	done := make(chan error, 1)
-	go func() { done <- g.Serve(ln) }()
+	go func() { done <- serve(ln) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 		defer cancel()

@@ -62,7 +62,7 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	if g.listening, err = g.newListening(c, o.Routing, before); err != nil {
 		return nil, err
 	}
-	if g.routes, err = g.newRoutes(c, before, o.AsksVersions); err != nil {
+	if g.routes, err = g.newRoutes(&o, before); err != nil {
 		g.listening.close()
 		return nil, err
 	}
@@ -140,50 +140,44 @@ func TLSFiles(t *config.ListenerTLS) credentials.ServerFiles {
 	return f
 }
 
-// newRoutes makes the backends of the configuration, or takes them over from a Gateway before, and the table that leads to
-// them.
-func (g *Gateway) newRoutes(c *config.Configuration, before *Gateway, asksVersions bool) (_ *routeTable, err error) {
-	r := &routeTable{}
-	defer func() {
-		if err != nil {
-			r.close()
-		}
-	}()
-	byName, specs := make(map[string]*backend, len(c.Upstreams)), make(map[string]*config.UpstreamSpec, len(c.Upstreams))
+// ownRoutes makes the backends of the configuration, or takes them over from a Gateway before, and returns the routes that lead
+// to them.
+func (g *Gateway) ownRoutes(r *routeTable, o *Options, before *Gateway) (own []*route, err error) {
+	c := o.Config
+	specs := make(map[string]*config.UpstreamSpec, len(c.Upstreams))
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		b := before.keeps(u)
 		if b == nil {
-			if b, err = g.newBackend(u, asksVersions); err != nil {
+			if b, err = g.newBackend(u, nil, o.AsksVersions); err != nil {
 				return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 			}
 		}
 		b.lease.hold()
-		byName[u.Name], specs[u.Name] = b, u
+		r.upstreams[u.Name], specs[u.Name] = b, u
 		r.backends = append(r.backends, b)
 	}
 	for _, one := range c.Routes {
-		b := byName[one.Upstream]
+		b := r.upstreams[one.Upstream]
 		if b == nil {
 			return nil, fmt.Errorf("a route names the upstream '%s', which must be one of `upstreams`", one.Upstream)
 		}
 		u := specs[one.Upstream]
 		from, to := u.Prefixes(&one)
-		r.table = append(r.table, route{
-			host: one.Host, prefix: from, shows: to, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authorities()...),
+		own = append(own, &route{
+			host: one.Host, spans: []span{{from, to}}, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authorities()...),
 			place:       resource.Place{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
 			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
 		})
 	}
-	r.compile()
-	return r, nil
+	return own, nil
 }
 
 // newBackend makes a backend.
-func (s *common) newBackend(u *config.UpstreamSpec, asksVersions bool) (*backend, error) {
+func (s *common) newBackend(u *config.UpstreamSpec, peer *credentials.Peer, asksVersions bool) (*backend, error) {
 	b := &backend{name: u.Name, settings: u, files: s.files.Part(), host: u.Authority(), base: u.BasePath(), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect)}
 	b.comparisons = &plain.Comparisons{Found: s.versionsFound(u.Name), Asks: asksVersions}
-	if err := s.connect(b, u); err != nil {
+	if err := s.connect(b, u, peer); err != nil {
 		b.files.Close()
 		return nil, err
 	}

@@ -170,10 +170,8 @@ func (g *Gateway) keeps(u *config.UpstreamSpec) *backend {
 	if g == nil {
 		return nil
 	}
-	for _, b := range g.routes.backends {
-		if reflect.DeepEqual(b.settings, u) {
-			return b
-		}
+	if b := g.routes.upstreams[u.Name]; b != nil && reflect.DeepEqual(b.settings, u) {
+		return b
 	}
 	return nil
 }

@@ -26,18 +26,23 @@ func (h *handler) resolveTarget() error {
 	h.request.Warnings = h.request.Warnings[:0]
 	head := &h.incoming.Head
 	h.name(head)
-	if h.route = h.gateway.routes.find(head.Host, str(head.Target)); h.route == nil {
-		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
+	choice := h.gateway.routes.find(listenerOf(h), head)
+	if choice == nil {
+		h.route = nil
+		return noRoute(head)
 	}
+	h.route = choice.pick(h.route)
 	h.request.Limits = &h.route.limits
-	h.request.From = message.Forward{Peer: h.incoming.Peer().IP, Proto: h.incoming.Peer().Proto, Trace: h.trail.lines, Stripped: h.trail.stripped}
+	h.request.From = message.Forward{
+		Peer: h.incoming.Peer().IP, Proto: h.incoming.Peer().Proto, Trace: h.trail.lines, Stripped: h.trail.stripped, Edits: h.route.edits,
+	}
 	if rules := h.route.rules; rules != nil {
 		if err := rewriteRequest(h, rules); err != nil {
 			return err
 		}
 	}
 	scopes := h.gateway.scopesOf(h.set)
-	resolver := scopes.resolvers[h.route.index]
+	resolver := scopes.resolver(h.route)
 	info, res, err := resolver.Resolve(str(head.Method), head.Target)
 	h.request.SetSubject(info, res)
 	if deprecated := h.set.Deprecation(res); deprecated != "" {
@@ -69,6 +74,11 @@ func (h *handler) resolveTarget() error {
 	return nil
 }
 
+// noRoute is the answer to a request that no route takes.
+func noRoute(head *message.Head) error {
+	return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
+}
+
 // A Forecast says what becomes of a request, as far as its method and target determine it. It is
 // for operators.
 type Forecast struct {
@@ -93,12 +103,13 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	if err != nil {
 		return Forecast{Refusal: err}
 	}
-	one := g.routes.find(head.Host, str(head.Target))
-	if one == nil {
-		f.Refusal = status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
+	choice := g.routes.findAnywhere(&head)
+	if choice == nil {
+		f.Refusal = noRoute(&head)
 		return f
 	}
-	f.Place, f.PathPrefix = one.place, one.prefix
+	one := choice.routes[0]
+	f.Place, f.PathPrefix = one.place, one.spans[0].from
 	if one.rules != nil {
 		if head.Target, f.Refusal = one.rules.AppendTarget(nil, head.Target); f.Refusal != nil {
 			return f
@@ -106,7 +117,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	}
 	set := g.policies()
 	var about *resource.Resource
-	f.Info, about, f.Refusal = g.scopesOf(set).resolvers[one.index].Resolve(string(head.Method), head.Target)
+	f.Info, about, f.Refusal = g.scopesOf(set).resolver(one).Resolve(string(head.Method), head.Target)
 	f.IsDescribed = about != nil || f.Info.Documented != nil
 	if f.Refusal != nil {
 		return f

@@ -31,7 +31,7 @@ func methodsOf(h *handler, refused string) string {
 			return "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 		}
 	}
-	resolver := h.gateway.scopesOf(h.set).resolvers[route.index]
+	resolver := h.gateway.scopesOf(h.set).resolver(route)
 	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed && !info.IsOtherMethod && info.Documented == nil {
 		switch route.undescribed {
 		case config.DenyUndescribed:
@@ -53,8 +53,11 @@ func routeOf(h *handler) (r *route, target []byte) {
 	if target = head.Target; len(target) == 0 || target[0] != '/' {
 		return nil, nil
 	}
-	r = h.gateway.routes.find(head.Host, str(target))
-	if r == nil || r.rules == nil {
+	choice := h.gateway.routes.find(listenerOf(h), head)
+	if choice == nil {
+		return nil, target
+	}
+	if r = choice.routes[0]; r.rules == nil {
 		return r, target
 	}
 	target, err := r.rules.AppendTarget(nil, target)

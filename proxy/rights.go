@@ -323,14 +323,18 @@ func (r *rights) upstreamOf(s *state.Source) string {
 	if s.Upstream != "" {
 		return s.Upstream
 	}
-	var all routeTable
+	var own []*route
 	for i := range r.configuration.Routes {
 		one := &r.configuration.Routes[i]
-		all.table = append(all.table, route{host: one.Host, prefix: strings.TrimSuffix(one.PathPrefix, "/"), place: resource.Place{Upstream: one.Upstream}})
+		from := strings.TrimSuffix(one.PathPrefix, "/")
+		own = append(own, &route{host: one.Host, spans: []span{{from, from}}, place: resource.Place{Upstream: one.Upstream}})
 	}
-	all.compile()
-	if one := all.find(nil, s.Path); one != nil {
-		return one.place.Upstream
+	var all routeTable
+	if err := all.compile(own, nil, nil); err != nil {
+		return "" // cannot be: none of them has an expression
+	}
+	if one := all.find(ownListener, bareHead(http.MethodGet, "", s.Path)); one != nil {
+		return one.routes[0].place.Upstream
 	}
 	return ""
 }

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/config"
@@ -16,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/discovery"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -25,7 +24,6 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/events"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
-	"github.com/admission-gateway/gateway/proxy/routes"
 )
 
 // backend is an upstream as requests see it.
@@ -41,6 +39,8 @@ type backend struct {
 	// They are two if the account has a certificate: the backend takes whatever comes by a connection that
 	// shows it for the gateway's own.
 	client, own *upstream.Client
+	// origin is what it was made of if it is one of a routing.Table; nil for one of the configuration.
+	origin *routing.Backend
 	// account is who the gateway is to the backend.
 	account       *credentials.ServiceAccount
 	accountFailed func(error) // gets the reason if it cannot be had
@@ -142,38 +142,13 @@ func (plainKind) resolver(set *policies.Set, v resource.View) resource.Resolver 
 	return resource.NewPlain(set.Registry(), set.Reach(), v)
 }
 
-// A routeTable leads from host and path to a backend. It is immutable.
-type routeTable struct {
-	table    []route
-	tree     routes.Tree[*route] // finds one of the table
-	backends []*backend
-}
-
-// find returns the route of a request; nil if there is none.
-func (r *routeTable) find(host []byte, target string) *route {
-	path, _, _ := strings.Cut(target, "?")
-	one, _ := r.tree.Find(host, path)
-	return one
-}
-
-// compile makes the tree of the table, which has the more specific routes first.
-func (r *routeTable) compile() {
-	slices.SortStableFunc(r.table, func(a, b route) int {
-		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.prefix), len(a.prefix)))
-	})
-	r.tree = routes.Tree[*route]{}
-	for i := range r.table {
-		one := &r.table[i]
-		one.index = i
-		r.tree.Add(one.host, one.prefix, one)
-	}
-}
-
+// A route leads requests to a backend: the requests of a route of the configuration, or those of a rule of a table that come
+// by a listener for a host, and that are the backend's share.
 type route struct {
-	host, prefix string
-	// shows is the prefix of the paths that the backend gets; rules say what is rewritten, and are nil if
-	// nothing is.
-	shows   string
+	host string
+	// spans are the prefixes of the paths that it takes, at least one; rules say what is rewritten, and are nil if nothing
+	// is.
+	spans   []span
 	rules   *rewrite.Rules
 	backend *backend
 	// index is its number among the routes, place how the scopes of files name it.
@@ -187,6 +162,10 @@ type route struct {
 	// cors says which scripts may read answers; nil leaves it to the backend.
 	cors   *cors.Policy
 	limits storage.Limits // of its requests
+	// edits change the header lines of requests to the backend, answerEdits those of answers.
+	edits, answerEdits *message.Edits
+	redirect           *redirect // answers the requests; nil if the backend does
+	obstacle           *obstacle // answers them, for they cannot be sent
 }
 
 // formatOf returns the format of refusals, and the name of its template: the resource's own word counts first.
@@ -228,18 +207,19 @@ func admitRead(head *message.Head) error {
 	return head.CheckStrict()
 }
 
-// leadsTo reports whether a route leads requests at or below a path, or at one above it, to the backend.
-func (r *routeTable) leadsTo(b *backend, path string) bool {
-	for i := range r.table {
-		if one := &r.table[i]; one.backend == b && one.reaches(path) {
-			return true
-		}
-	}
-	return false
+// reaches reports whether the backend gets requests at or below a path, or at one above it, by the route.
+func (r *route) reaches(path string) bool {
+	return slices.ContainsFunc(r.spans, func(s span) bool { return under(path, s.to) || under(s.to, path) })
 }
 
-// reaches reports whether the backend gets requests at or below a path, or at one above it, by the route.
-func (r *route) reaches(path string) bool { return under(path, r.shows) || under(r.shows, path) }
+// listenerOf returns the number of the listener that took a request: ownListener for those of the configuration, and one more
+// than its index for a listener of a routing.Table.
+func listenerOf(h *handler) int {
+	if h.listener == nil { // the head was refused, or no client sent it
+		return ownListener
+	}
+	return h.listener.Routes
+}
 
 // rewriteRequest makes of the client's request what the backend of its route gets: everything after
 // it uses the backend's paths.

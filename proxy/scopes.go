@@ -15,11 +15,15 @@ import (
 // scopes are the scopes of a set of policies.
 type scopes struct {
 	set *policies.Set
-	// resolvers has for each route how requests that come by it are read.
-	resolvers []resource.Resolver
+	// resolvers has for each route how requests that come by it are read; nil before the first of them.
+	resolvers []atomic.Pointer[resource.Resolver]
+	routes    *routeTable
 
-	// compiled has the scopes that were asked for, in shards so that to add one copies few.
-	compiled [shards]shard
+	// compiled has the scopes that were asked for, in shards so that to add one copies few. Their number is a power of two.
+	compiled []shard
+	// mostUnnamed is how many scopes a shard keeps of resources that no file describes. One more drops the others, which
+	// are compiled again if they are asked for.
+	mostUnnamed int
 }
 
 // A shard is a part of the scopes. Its map is replaced, never changed, so that requests read it without a lock.
@@ -30,10 +34,9 @@ type shard struct {
 }
 
 const (
-	shards = 64
-	// maxUnnamed bounds how many scopes a shard keeps of resources whose names only clients know. One more drops the
-	// others, which are compiled again if they are asked for.
-	maxUnnamed = 64
+	// shards is how many shards there are at least, maxUnnamed how many scopes each of so many keeps of resources whose names
+	// only clients know, and minUnnamed how many it keeps however many shards there are.
+	shards, maxUnnamed, minUnnamed = 64, 64, 16
 )
 
 // A scopeKey identifies an operation within a set.
@@ -82,16 +85,7 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 	if t := g.current.Load(); t != nil && t.set == set {
 		return t
 	}
-	t := &scopes{set: set, resolvers: make([]resource.Resolver, len(g.routes.table))}
-	for i := range t.compiled {
-		t.compiled[i].scopes.Store(&map[scopeKey]*scope{})
-	}
-	for i := range g.routes.table {
-		r := &g.routes.table[i]
-		t.resolvers[i] = r.backend.kind.resolver(set, resource.View{
-			Place: r.place, LeadsTo: func(path string) bool { return g.routes.leadsTo(r.backend, path) }, Reaches: r.reaches,
-		})
-	}
+	t := newScopes(set, g.routes)
 	if now := g.current.Load(); now == nil || now.set.Generation() <= set.Generation() {
 		g.current.Store(t) // and not the scopes of an older set that a request still uses
 		described := map[schema.GroupResource]bool{}
@@ -105,36 +99,71 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 	return t
 }
 
+// newScopes returns the scopes of a set, of which none is compiled yet.
+func newScopes(set *policies.Set, routes *routeTable) *scopes {
+	n := shards
+	for n < len(routes.table) {
+		n *= 2
+	}
+	t := &scopes{set: set, routes: routes, resolvers: make([]atomic.Pointer[resource.Resolver], len(routes.table)), compiled: make([]shard, n)}
+	t.mostUnnamed = max(maxUnnamed*shards/n, minUnnamed)
+	return t
+}
+
+// resolver returns how requests that come by a route are read.
+func (t *scopes) resolver(r *route) resource.Resolver {
+	at := &t.resolvers[r.index]
+	if known := at.Load(); known != nil {
+		return *known
+	}
+	made := r.backend.kind.resolver(t.set, resource.View{
+		Place: r.place, LeadsTo: func(path string) bool { return t.routes.leadsTo(r.backend, path) }, Reaches: r.reaches,
+	})
+	at.CompareAndSwap(nil, &made) // another request may have made it meanwhile
+	return *at.Load()
+}
+
 // find returns the scope of a request, which it compiles if it is the first of its operation.
 func (t *scopes) find(g *Gateway, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
 	key := keyOf(route, r, i, connects)
-	in := &t.compiled[key.shard()]
-	if s := (*in.scopes.Load())[key]; s != nil {
+	in := &t.compiled[key.sum()&(len(t.compiled)-1)]
+	if s := in.all()[key]; s != nil {
 		return s
 	}
-	return in.add(key, g.newScope(t, route, r, i, connects))
+	return in.add(key, g.newScope(t, route, r, i, connects), t.mostUnnamed)
 }
 
-// shard returns the number of the shard of the key.
-func (k *scopeKey) shard() int {
-	sum := k.id + len(k.resource) + 7*int(k.verb) + k.documented
+// sum returns a number by which keys are spread over shards.
+func (k *scopeKey) sum() int {
+	sum := 19*k.route + k.id + len(k.resource) + 7*int(k.verb) + k.documented
 	if n := len(k.resource); n > 0 {
 		sum += 11*int(k.resource[0]) + 13*int(k.resource[n-1]) + 17*int(k.resource[n/2])
 	}
-	return sum & (shards - 1)
+	return sum
+}
+
+// all returns the scopes of the shard.
+func (in *shard) all() map[scopeKey]*scope {
+	if known := in.scopes.Load(); known != nil {
+		return *known
+	}
+	return nil
 }
 
 // add keeps a scope, and returns it, or the one that another request has added meanwhile.
-func (in *shard) add(key scopeKey, s *scope) *scope {
+func (in *shard) add(key scopeKey, s *scope, mostUnnamed int) *scope {
 	in.adding.Lock()
 	defer in.adding.Unlock()
-	known := *in.scopes.Load()
+	known := in.all()
 	if first := known[key]; first != nil {
 		return first
 	}
 	more := maps.Clone(known)
+	if more == nil {
+		more = make(map[scopeKey]*scope, 1)
+	}
 	if key.id < 0 {
-		if in.unnamed == maxUnnamed {
+		if in.unnamed >= mostUnnamed {
 			maps.DeleteFunc(more, func(k scopeKey, _ *scope) bool { return k.id < 0 })
 			in.unnamed = 0
 		}

@@ -142,8 +142,8 @@ func compareScopes(t *testing.T, g *Gateway, r *rand.Rand, requests int) {
 		if err := h.incoming.Head.Parse([]byte(line), &message.Options{TargetBytes: maxForeseen}); err != nil {
 			continue
 		}
-		h.route = g.routes.find([]byte(host), string(target))
-		info, res, err := all.resolvers[h.route.index].Resolve(method, target)
+		h.route = g.routes.find(ownListener, &h.incoming.Head).routes[0]
+		info, res, err := all.resolver(h.route).Resolve(method, target)
 		if h.request.SetSubject(info, res); err != nil {
 			continue
 		}
@@ -162,7 +162,7 @@ func compareScopes(t *testing.T, g *Gateway, r *rand.Rand, requests int) {
 		}
 	}
 	for n := range all.compiled {
-		for key := range *all.compiled[n].scopes.Load() {
+		for key := range all.compiled[n].all() {
 			for _, text := range []string{key.prefix, key.group, key.version, key.resource, key.subresource} {
 				if strings.Contains(text, "#") {
 					t.Fatalf("a scope is kept under %+v, which was the memory of a request", key)
@@ -214,16 +214,16 @@ func viewOf(s *scope) scopeView {
 func TestScopeOnce(t *testing.T) {
 	g := scopedGateway(t)
 	all := g.scopesOf(g.policies())
-	route := g.routes.find([]byte("cluster.example.com"), "/api/v1/things")
+	route := g.routes.find(ownListener, bareHead("GET", "cluster.example.com", "/api/v1/things")).routes[0]
 	var got [8]*scope
 	var asked, done sync.WaitGroup
 	key := keyOf(route, nil, &resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "things", Verb: resource.VerbList}, false)
-	in := &all.compiled[key.shard()]
+	in := &all.compiled[key.sum()&(len(all.compiled)-1)]
 	in.adding.Lock() // so that none finds the scope of another
 	for n := range got {
 		asked.Add(1)
 		done.Go(func() {
-			info, res, err := all.resolvers[route.index].Resolve("GET", []byte("/api/v1/things"))
+			info, res, err := all.resolver(route).Resolve("GET", []byte("/api/v1/things"))
 			asked.Done()
 			if err != nil {
 				t.Error(err)
@@ -246,8 +246,8 @@ func TestScopeOnce(t *testing.T) {
 func TestScopesAreBounded(t *testing.T) {
 	g := scopedGateway(t)
 	all := g.scopesOf(g.policies())
-	route := g.routes.find([]byte("cluster.example.com"), "/api/v1/things")
-	info, _, err := all.resolvers[route.index].Resolve("GET", []byte("/api/v1/things"))
+	route := g.routes.find(ownListener, bareHead("GET", "cluster.example.com", "/api/v1/things")).routes[0]
+	info, _, err := all.resolver(route).Resolve("GET", []byte("/api/v1/things"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestScopesAreBounded(t *testing.T) {
 		}
 	}
 	for n := range all.compiled {
-		if kept := len(*all.compiled[n].scopes.Load()); kept > maxUnnamed || kept != all.compiled[n].unnamed {
+		if kept := len(all.compiled[n].all()); kept > maxUnnamed || kept != all.compiled[n].unnamed {
 			t.Errorf("a shard has %d scopes, and counts %d", kept, all.compiled[n].unnamed)
 		}
 	}
@@ -268,8 +268,8 @@ func TestScopesAreBounded(t *testing.T) {
 func BenchmarkScope(b *testing.B) {
 	g := scopedGateway(b)
 	all := g.scopesOf(g.policies())
-	route := g.routes.find([]byte("cluster.example.com"), "/api/v1/things")
-	info, res, _ := all.resolvers[route.index].Resolve("GET", []byte("/api/v1/things"))
+	route := g.routes.find(ownListener, bareHead("GET", "cluster.example.com", "/api/v1/things")).routes[0]
+	info, res, _ := all.resolver(route).Resolve("GET", []byte("/api/v1/things"))
 	b.Run("found", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -394,7 +394,7 @@ func TestBadAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		conf.Upstreams[0].TLS, conf.Upstreams[0].TokenFile = &c.tls, c.token
-		_, err = (&Gateway{common: &common{files: credentials.NewWatcher(credentials.Options{})}}).newRoutes(conf, nil, false)
+		_, err = (&Gateway{common: &common{files: credentials.NewWatcher(credentials.Options{})}}).newRoutes(&Options{Config: conf}, nil)
 		if got := strings.ReplaceAll(fmt.Sprint(err), dir, "DIR"); got != "upstream 'default': "+c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}

@@ -28,12 +28,23 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	add(s.route.cors != nil, "preflight", (*handler).answerPreflight) // a browser asks before a script does
 	add(true, "identify", (*handler).identify)
 	add(g.observers.audit != nil && s.set.Audit() != nil, "audit", beginRecording)
+	if s.route.redirect != nil && !isExplained {
+		add(true, "redirect", redirectByRoute)
+		return all
+	}
 	add(knowsClients, "authenticate", (*handler).authenticate)
 	add(isExplained, "explain", beginStory)
 	add(isExplained, "limit", (*handler).explainLimits)
 	add(!isExplained && s.limits != nil, "limit", (*handler).enforceLimits)
-	if s.held != nil {
+	switch {
+	case s.held != nil:
 		add(true, "hold", refuseHeld)
+		return all
+	case s.route.redirect != nil:
+		add(true, "redirect", redirectByRoute)
+		return all
+	case s.route.obstacle != nil:
+		add(true, "obstacle", refuseByRoute)
 		return all
 	}
 	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)

@@ -184,11 +184,12 @@ func TestWalkOfScale(t *testing.T) {
 	}
 	var calls callTree
 	all := g.current.Load()
-	for i, r := range all.resolvers {
-		all.resolvers[i] = walkedResolver{r, &calls}
+	for i := range all.resolvers {
+		var walked resource.Resolver = walkedResolver{all.resolver(g.routes.table[i]), &calls}
+		all.resolvers[i].Store(&walked)
 	}
 	for n := range all.compiled {
-		for _, s := range *all.compiled[n].scopes.Load() {
+		for _, s := range all.compiled[n].all() {
 			s.storage, s.scaler = walkedStorage{s.storage, &calls}, walkedScaler{s.scaler, &calls}
 			for i := range s.stages {
 				s.stages[i].run = calls.watch(s.stages[i].run)

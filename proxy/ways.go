@@ -17,10 +17,11 @@ type Destination struct {
 // Locate returns where a request leads. found is false if no route leads to a backend, or the request is refused there by
 // its path.
 func (g *Gateway) Locate(method, host, target string) (d Destination, found bool) {
-	one := g.routes.find([]byte(host), target)
-	if one == nil {
+	choice := g.routes.findAnywhere(bareHead(method, host, target))
+	if choice == nil {
 		return d, false
 	}
+	one := choice.routes[0]
 	d.Upstream, d.Target = one.backend.name, target
 	if one.rules != nil {
 		to, err := one.rules.AppendTarget(nil, []byte(target))
@@ -30,7 +31,7 @@ func (g *Gateway) Locate(method, host, target string) (d Destination, found bool
 		d.Target = string(to)
 	}
 	var err error
-	d.Info, d.Resource, err = g.scopesOf(g.policies()).resolvers[one.index].Resolve(method, []byte(d.Target))
+	d.Info, d.Resource, err = g.scopesOf(g.policies()).resolver(one).Resolve(method, []byte(d.Target))
 	return d, err == nil
 }
 
@@ -40,17 +41,9 @@ func (g *Gateway) Locate(method, host, target string) (d Destination, found bool
 func (g *Gateway) Way(method, target string) (host, shown string, found bool) {
 	best := -1
 	path, query, hasQuery := strings.Cut(target, "?")
-	for i := range g.routes.table {
-		one := &g.routes.table[i]
-		rest, isBelow := strings.CutPrefix(path, one.shows)
-		if !isBelow || rest != "" && rest[0] != '/' {
-			continue
-		}
-		asked := one.prefix + rest
-		if asked == "" {
-			asked = "/"
-		}
-		if g.routes.find([]byte(one.host), asked) != one || !one.makes(asked, path) {
+	for _, one := range g.routes.table {
+		asked, isLed := g.asked(one, method, path)
+		if !isLed {
 			continue
 		}
 		if rank := g.rankAt(one, method, path); rank > best {
@@ -61,6 +54,23 @@ func (g *Gateway) Way(method, target string) (host, shown string, found bool) {
 		shown += "?" + query
 	}
 	return host, shown, best >= 0
+}
+
+// asked returns the path by which a client reaches a path of the backend of a route.
+func (g *Gateway) asked(one *route, method, path string) (asked string, isLed bool) {
+	for _, s := range one.spans {
+		rest, isBelow := strings.CutPrefix(path, s.to)
+		if !isBelow || rest != "" && rest[0] != '/' {
+			continue
+		}
+		if asked = s.from + rest; asked == "" {
+			asked = "/"
+		}
+		if g.routes.findAnywhere(bareHead(method, one.host, asked)).has(one) && one.makes(asked, path) {
+			return asked, true
+		}
+	}
+	return "", false
 }
 
 // makes reports whether the backend gets a path in place of a client's by the route.
@@ -75,7 +85,7 @@ func (r *route) makes(asked, path string) bool {
 // rankAt says how much is known of a request that comes by a route: 2 if files describe it, 1 if it has the form of an API
 // server's, else 0.
 func (g *Gateway) rankAt(one *route, method, path string) int {
-	i, about, err := g.scopesOf(g.policies()).resolvers[one.index].Resolve(method, []byte(path))
+	i, about, err := g.scopesOf(g.policies()).resolver(one).Resolve(method, []byte(path))
 	switch {
 	case about != nil || i.Documented != nil:
 		return 2
@@ -88,9 +98,9 @@ func (g *Gateway) rankAt(one *route, method, path string) int {
 // Resolvers returns how requests to a backend are read, for each route that leads to it.
 func (g *Gateway) Resolvers(upstream string) (all []resource.Resolver) {
 	of := g.scopesOf(g.policies())
-	for i := range g.routes.table {
-		if one := &g.routes.table[i]; one.backend.name == upstream {
-			all = append(all, of.resolvers[one.index])
+	for _, one := range g.routes.table {
+		if one.backend.name == upstream {
+			all = append(all, of.resolver(one))
 		}
 	}
 	return all

@@ -354,3 +354,10 @@ func defaultUpstream() UpstreamSpec {
 		Balance:                defaultBalance(),
 	}
 }
+
+// PlainUpstream returns the settings of an ordinary API of which nothing is known but the base URLs of its servers.
+func PlainUpstream(name string, endpoints []string) *UpstreamSpec {
+	u := defaultUpstream()
+	u.Name, u.Endpoints, u.Dialect = name, endpoints, Plain
+	return &u
+}

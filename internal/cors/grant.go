@@ -38,15 +38,23 @@ type grant struct {
 	lines          string // that say so to a browser
 }
 
-// newGrant makes a grant of an origin, or of everyone: to everyone without credentials.
+// newGrant makes a grant of an origin, or of everyone: to everyone without credentials. The gateway's own headers are exposed
+// too.
 func newGrant(origin string, hasCredentials bool, more string) *grant {
+	return newExactGrant(origin, hasCredentials, more, withExposed(more))
+}
+
+// newExactGrant makes a grant that exposes a list of headers; more is what the backend exposes of them.
+func newExactGrant(origin string, hasCredentials bool, more, list string) *grant {
 	g := &grant{origin: origin, hasCredentials: hasCredentials && origin != everyone, exposed: more}
 	var b strings.Builder
 	b.WriteString(allowOrigin + ": " + origin + "\r\n")
 	if g.hasCredentials {
 		b.WriteString(allowCredentials + ": true\r\n")
 	}
-	b.WriteString(exposeHeaders + ": " + withExposed(more) + "\r\n")
+	if list != "" {
+		b.WriteString(exposeHeaders + ": " + list + "\r\n")
+	}
 	g.lines = b.String()
 	return g
 }

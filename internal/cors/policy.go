@@ -21,6 +21,9 @@ type Options struct {
 	// HasCredentials lets requests have credentials: cookies, certificates, and Authorization by the browser.
 	HasCredentials bool
 	MaxAgeSeconds  int
+	// IsListed is for a policy of Gateway API: a preflight is answered with all methods and headers, and with no exposed
+	// header of the gateway's own; origins are patterns of the API, and "*" may be one that requests have credentials of.
+	IsListed bool
 }
 
 // A Policy answers the preflights of a route, and says in each of its answers which origin may read
@@ -30,35 +33,51 @@ type Policy struct {
 	origins []origin.Pattern
 	exposed string
 	maxAge  string
-	all     *grant // if every origin may read
+	all     *grant // if every origin may read, and is granted so by one word
+	// isOpen says that every origin may read, but is named in the answer, for requests have credentials.
+	isOpen bool
 }
 
 // NewPolicy returns the policy of a route. What is no pattern of origins grants nothing.
 func NewPolicy(o Options) *Policy {
-	p := &Policy{options: o, exposed: strings.Join(o.Exposed, ", "), maxAge: strconv.Itoa(o.MaxAgeSeconds)}
+	p := &Policy{options: o, maxAge: strconv.Itoa(o.MaxAgeSeconds)}
+	p.exposed = strings.Join(slices.DeleteFunc(slices.Clone(o.Exposed), func(name string) bool {
+		return name == everyone && o.HasCredentials // which browsers take for a name then
+	}), ", ")
+	parse := origin.ParsePattern
+	if o.IsListed {
+		parse = origin.ParseWidePattern
+	}
 	for _, one := range o.Origins {
-		switch pattern, ok := origin.ParsePattern(one); {
+		switch pattern, ok := parse(one); {
 		case ok:
 			p.origins = append(p.origins, pattern)
 		case one == everyone && !o.HasCredentials:
 			p.all = newGrant(everyone, false, p.exposed)
+		case one == everyone:
+			p.isOpen = o.IsListed
 		}
 	}
 	return p
 }
 
-// grantFor returns what an origin may read; nil is nothing.
-func (p *Policy) grantFor(text string) *grant {
+// grantFor returns what the origin of a request may read; nil is nothing.
+func (p *Policy) grantFor(head *message.Head) *grant {
+	text := originOf(head)
 	switch {
 	case text == "":
 		return nil
 	case p.all != nil:
 		return p.all
 	}
-	if from, ok := origin.Parse(text); ok && slices.ContainsFunc(p.origins, func(one origin.Pattern) bool { return one.Matches(from) }) {
-		return newGrant(text, p.options.HasCredentials, p.exposed)
+	from, ok := origin.Parse(text)
+	if !ok || !p.isOpen && !slices.ContainsFunc(p.origins, func(one origin.Pattern) bool { return one.Matches(from) }) {
+		return nil
 	}
-	return nil
+	if p.options.IsListed && IsPreflight(head) {
+		return newExactGrant(text, p.options.HasCredentials, p.exposed, p.exposed)
+	}
+	return newGrant(text, p.options.HasCredentials, p.exposed)
 }
 
 // Answers answers a preflight; it reports whether the request is one.
@@ -67,15 +86,13 @@ func (p *Policy) Answers(head *message.Head, r *message.Response) bool {
 		return false
 	}
 	r.Start(http.StatusNoContent)
-	if p.grantFor(originOf(head)) == nil {
+	if p.grantFor(head) == nil {
 		return true
 	}
 	method, _ := head.Lookup(requestMethod)
 	asked, _ := head.Lookup(requestHeaders)
-	if p.allowsMethod(string(method)) {
-		r.Add(allowMethods, string(method))
-	} else {
-		r.Add(allowMethods, strings.Join(p.options.Methods, ", "))
+	if methods := p.methodsFor(string(method)); methods != "" {
+		r.Add(allowMethods, methods)
 	}
 	if names := p.allowed(string(asked)); names != "" {
 		r.Add(allowHeaders, names)
@@ -85,12 +102,20 @@ func (p *Policy) Answers(head *message.Head, r *message.Response) bool {
 	return true
 }
 
-func (p *Policy) allowsMethod(method string) bool {
-	return slices.Contains(p.options.Methods, everyone) || slices.Contains(p.options.Methods, method)
+// methodsFor returns the methods that the answer to a question about one names.
+func (p *Policy) methodsFor(method string) string {
+	all := p.options.Methods
+	if slices.Contains(all, everyone) || !p.options.IsListed && slices.Contains(all, method) {
+		return method
+	}
+	return strings.Join(all, ", ")
 }
 
-// allowed returns the headers of a list that scripts may send.
+// allowed returns the headers of a list that scripts may send; all that they may if the policy is listed.
 func (p *Policy) allowed(list string) string {
+	if p.options.IsListed && !slices.Contains(p.options.Headers, everyone) {
+		return strings.Join(p.options.Headers, ", ")
+	}
 	var names []string
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
@@ -107,7 +132,7 @@ func (p *Policy) Apply(head *message.Head, r *message.Response) {
 	if !r.IsOwn() {
 		r.Remove(allowOrigin, allowCredentials, allowMethods, allowHeaders, exposeHeaders, maxAge)
 	}
-	if g := p.grantFor(originOf(head)); g != nil {
+	if g := p.grantFor(head); g != nil {
 		g.addTo(r)
 	} else if p.all == nil {
 		addVary(r)

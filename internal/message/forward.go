@@ -29,6 +29,8 @@ type Forward struct {
 	Extra []Header
 	// Lines are more of them, each with its CR LF.
 	Lines []byte
+	// Edits are what the route changes of the client's lines, and of those that the gateway writes.
+	Edits *Edits
 	// Trace are lines by which logs and traces name the request.
 	Trace []byte
 	// Length is the length of the body, -1 if the request has none, or one of unknown length. IsChunked says
@@ -65,11 +67,12 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 	}
 	for i := range h.headers {
 		l := &h.headers[i]
-		if l.Dropped || l.Field != FieldOther && skip.Has(l.Field) {
+		if l.Dropped || l.Field != FieldOther && skip.Has(l.Field) || f.Edits != nil && f.Edits.removes(l.Name) {
 			continue
 		}
 		dst = appendLine(dst, l.Name, l.Value)
 	}
+	dst = f.Edits.appendLines(dst, f.Skip|f.Stripped)
 	for i := range f.Extra {
 		dst = appendLine(dst, f.Extra[i].Name, f.Extra[i].Value)
 	}
@@ -78,7 +81,7 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 	}
 	dst = append(dst, f.Lines...)
 	dst = append(dst, f.Trace...)
-	if f.Peer != "" {
+	if f.Peer != "" && !f.Edits.takes(FieldXForwardedFor) {
 		dst = append(dst, "X-Forwarded-For: "...)
 		if h.seen.Has(FieldXForwardedFor) {
 			for i := range h.headers {
@@ -91,23 +94,25 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 			dst = append(append(dst, f.Origin.Client...), ", "...)
 		}
 		dst = append(append(dst, f.Peer...), "\r\n"...)
-		if h.seen.Has(FieldForwarded) {
-			dst = appendForwarded(dst, f)
-		}
+	}
+	if f.Peer != "" && h.seen.Has(FieldForwarded) && !f.Edits.takes(FieldForwarded) {
+		dst = appendForwarded(dst, f)
 	}
 	switch {
+	case f.Edits.takes(FieldXForwardedProto):
 	case f.Origin.Proto != "":
 		dst = append(append(append(dst, "X-Forwarded-Proto: "...), f.Origin.Proto...), "\r\n"...)
 	case f.Proto != "" && !h.seen.Has(FieldXForwardedProto):
 		dst = append(append(append(dst, "X-Forwarded-Proto: "...), f.Proto...), "\r\n"...)
 	}
 	switch {
+	case f.Edits.takes(FieldXForwardedHost):
 	case f.Origin.Host != "":
 		dst = append(append(append(dst, "X-Forwarded-Host: "...), f.Origin.Host...), "\r\n"...)
 	case len(h.Host) > 0 && !h.seen.Has(FieldXForwardedHost):
 		dst = append(append(append(dst, "X-Forwarded-Host: "...), h.Host...), "\r\n"...)
 	}
-	if f.Via != "" {
+	if f.Via != "" && !f.Edits.takes(FieldVia) {
 		dst = append(append(append(dst, "Via: "...), h.Version()...), ' ')
 		dst = append(append(dst, f.Via...), "\r\n"...)
 	}

@@ -11,7 +11,12 @@ type Scope struct {
 }
 
 // A Place is a route as scopes name it. A Host that is empty means all hosts.
-type Place struct{ Host, Upstream, Route string }
+type Place struct {
+	Host, Upstream, Route string
+	// Rule is the name of a rule within Route, or its index. Gateway and Listener are by which requests come: the namespace
+	// and name of a Gateway or ListenerSet, and the name of a listener of it. They are empty for the configuration's own.
+	Rule, Gateway, Listener string
+}
 
 // Covers reports whether the requests of a route are meant.
 func (s *Scope) Covers(p *Place) bool {

@@ -50,11 +50,11 @@ func TestWithin(t *testing.T) {
 		group   string
 		refused bool
 	}{
-		{"a", View{Place{"", "u", "a"}, anyPath, anyPath}, "/users", "a.example.com", false},
-		{"b", View{Place{"", "v", ""}, anyPath, anyPath}, "/users", "b.example.com", false},
-		{"neither", View{Place{"", "u", "c"}, anyPath, anyPath}, "/users", "", false},
-		{"neither, which the API has by other routes", View{Place{"", "u", "c"}, anyPath, nowhere}, "/x/../users", "", true},
-		{"neither, and not the same API", View{Place{"", "u", "c"}, nowhere, nowhere}, "/x/../users", "", false},
+		{"a", View{Place{Upstream: "u", Route: "a"}, anyPath, anyPath}, "/users", "a.example.com", false},
+		{"b", View{Place{Upstream: "v"}, anyPath, anyPath}, "/users", "b.example.com", false},
+		{"neither", View{Place{Upstream: "u", Route: "c"}, anyPath, anyPath}, "/users", "", false},
+		{"neither, which the API has by other routes", View{Place{Upstream: "u", Route: "c"}, anyPath, nowhere}, "/x/../users", "", true},
+		{"neither, and not the same API", View{Place{Upstream: "u", Route: "c"}, nowhere, nowhere}, "/x/../users", "", false},
 	} {
 		info, res, err := NewPlain(r, Reach{}, tt.view).Resolve("GET", []byte(tt.path))
 		group := ""

@@ -56,10 +56,14 @@ type Route struct {
 	Filters []Filter
 	// Backends share the requests by their weights. None, and none with a weight, is an error to the client.
 	Backends []WeightedBackend
-	// Timeout bounds the time to the end of the answer, AttemptTimeout that of one attempt at a backend; 0 is no bound.
+	// Timeout bounds the time to the end of the answer, AttemptTimeout that of one attempt at a backend. 0 leaves what the
+	// backend has: a bound for the head of the answer, and none for the rest. Unbounded is none for either.
 	Timeout, AttemptTimeout time.Duration
 	Retry                   *Retry
 }
+
+// Unbounded is a timeout that never passes.
+const Unbounded = 365 * 24 * time.Hour
 
 // An Attachment is a listener's requests for a host.
 type Attachment struct {

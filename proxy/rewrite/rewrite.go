@@ -14,6 +14,8 @@ import (
 type Rules struct {
 	// From is the prefix of clients' paths, To the prefix that the backend gets in its place.
 	From, To string
+	// Whole takes the place of all of a client's path; empty leaves it to From and To.
+	Whole string
 	// Host takes the place of the client's Host; empty keeps it.
 	Host string
 	// Authorities are the hosts and ports of the backend itself, by which it may name its own URLs.
@@ -35,11 +37,23 @@ func New(from, to, host string, authorities ...string) *Rules {
 	return r
 }
 
+// NewWhole returns the rules of a route by which the backend gets one path alone, with the query of the client.
+func NewWhole(path, host string, authorities ...string) *Rules {
+	return &Rules{Whole: path, Host: host, Authorities: authorities}
+}
+
 const prefixName = "X-Forwarded-Prefix"
 
 // AppendTarget appends what the backend gets in place of a target below From. A path that a server could read as
 // one outside of To is refused.
 func (r *Rules) AppendTarget(dst, target []byte) ([]byte, error) {
+	if r.Whole != "" && len(target) > 0 && target[0] == '/' {
+		dst = append(dst, r.Whole...)
+		if at := bytes.IndexByte(target, '?'); at >= 0 {
+			dst = append(dst, target[at:]...)
+		}
+		return dst, nil
+	}
 	if r.From == r.To || len(target) == 0 || target[0] != '/' { // '*' of OPTIONS
 		return append(dst, target...), nil
 	}

@@ -1,92 +1,279 @@
-// Package routes finds the route of a request by its host and path, in a tree that is compiled when the gateway
-// starts. A named host goes before any host, and the longest prefix before shorter ones; prefixes are compared by
-// whole segments.
+// Package routes finds the route of a request, in trees that are compiled when a table of routes comes into force: by
+// the listener that took the request, its host, its path, its method, its headers and its query. The precedence is that
+// of Gateway API, which the short form of the configuration shares.
 package routes
 
 import (
-	"bytes"
+	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/routing"
 )
 
-// A Tree finds routes. The zero value has none. It must not change while it is used.
+// An Entry leads the requests of a listener for a host that fit a match to a route.
+type Entry[R any] struct {
+	Listener int
+	Host     string // "*." before the end of hosts, or "" for any
+	Match    *routing.Match
+	Route    R
+}
+
+// A Request is what a tree looks at.
+type Request struct {
+	Listener int
+	// Host may have a port, which does not count.
+	Host []byte
+	// Target is the path, with the query.
+	Target string
+	// Head has method and headers.
+	Head *message.Head
+}
+
+// A Tree finds routes. The zero value has none.
+//
+// Of the entries that fit a request, one with a named host counts before one with the end of hosts, the longer end first,
+// and both before one for any host. Then an exact path counts before an expression, the longer expression first, and both
+// before a prefix, the longer prefix first. Then counts one with a method, then one with more headers, then one with more
+// parameters, and at last the one that is added first.
 type Tree[R any] struct {
-	byHost  map[string]*node[R] // by the host in lower case, without a port
-	anyHost *node[R]
+	listeners []hosts[R]
 }
 
-// node is a prefix of paths, up to the end of a segment.
-type node[R any] struct {
-	route    R
-	hasRoute bool
-	below    map[string]*node[R] // by the next segment
-}
-
-// Add adds a route from a host ("" is any) and the paths at or below a prefix ("" is every path). The first route of
-// two with the same host and prefix counts.
-func (t *Tree[R]) Add(host, prefix string, route R) {
-	at := t.root(strings.ToLower(host))
-	for rest := prefix; rest != ""; {
-		var segment string
-		segment, rest = cut(rest)
-		next := at.below[segment]
-		if next == nil {
-			if at.below == nil {
-				at.below = make(map[string]*node[R])
-			}
-			next = &node[R]{}
-			at.below[segment] = next
+// New compiles a tree. An error names the expression that cannot be used.
+func New[R any](entries []Entry[R]) (*Tree[R], error) {
+	t := &Tree[R]{}
+	for i := range entries {
+		e := &entries[i]
+		for len(t.listeners) <= e.Listener {
+			t.listeners = append(t.listeners, hosts[R]{})
 		}
-		at = next
+		c := candidate[R]{route: e.Route}
+		if err := c.compile(e.Match, i); err != nil {
+			return nil, fmt.Errorf("the route of the host '%s' and the path '%s': %w", e.Host, e.Match.Path.Value, err)
+		}
+		t.listeners[e.Listener].root(strings.ToLower(e.Host)).add(&e.Match.Path, c)
 	}
-	if !at.hasRoute {
-		at.route, at.hasRoute = route, true
+	for i := range t.listeners {
+		t.listeners[i].each(func(n *node[R]) { n.finish(nil, nil) })
 	}
+	return t, nil
+}
+
+// Find returns the route of a request. It does not allocate unless the host has capital letters, or an expression is
+// compared with a value that is written in several lines or percent-encoded.
+func (t *Tree[R]) Find(r *Request) (route R, found bool) {
+	if uint(r.Listener) >= uint(len(t.listeners)) {
+		return route, false
+	}
+	in := &t.listeners[r.Listener]
+	path, query, _ := strings.Cut(r.Target, "?")
+	s := search{head: r.Head, query: query}
+	if len(in.named)+len(in.below) > 0 {
+		host := lower(withoutPort(r.Host))
+		if at := in.named[string(host)]; at != nil {
+			if one := at.find(path, &s); one != nil {
+				return one.route, true
+			}
+		}
+		for end := in.ends(host, len(host)); end != nil; end = in.ends(host, len(end)-1) {
+			if at := in.below[string(end)]; at != nil {
+				if one := at.find(path, &s); one != nil {
+					return one.route, true
+				}
+			}
+		}
+	}
+	if in.any != nil {
+		if one := in.any.find(path, &s); one != nil {
+			return one.route, true
+		}
+	}
+	return route, false
+}
+
+// hosts are the trees of paths of a listener.
+type hosts[R any] struct {
+	named map[string]*node[R] // by the host in lower case
+	below map[string]*node[R] // by the end of hosts, such as ".example.com"
+	any   *node[R]
+	// shortest and longest are the lengths of the ends.
+	shortest, longest int
 }
 
 // root returns the tree of a host, which it makes.
-func (t *Tree[R]) root(host string) *node[R] {
-	if host == "" {
-		if t.anyHost == nil {
-			t.anyHost = &node[R]{}
+func (h *hosts[R]) root(host string) *node[R] {
+	in, key := &h.named, host
+	switch end, isEnd := strings.CutPrefix(host, "*"); {
+	case host == "":
+		if h.any == nil {
+			h.any = &node[R]{}
 		}
-		return t.anyHost
+		return h.any
+	case isEnd:
+		in, key = &h.below, end
+		h.longest = max(h.longest, len(end))
+		if h.shortest == 0 || len(end) < h.shortest {
+			h.shortest = len(end)
+		}
 	}
-	if t.byHost == nil {
-		t.byHost = make(map[string]*node[R])
+	if *in == nil {
+		*in = make(map[string]*node[R])
 	}
-	if t.byHost[host] == nil {
-		t.byHost[host] = &node[R]{}
+	if (*in)[key] == nil {
+		(*in)[key] = &node[R]{}
 	}
-	return t.byHost[host]
+	return (*in)[key]
 }
 
-// Find returns the route of a request by its Host, which may have a port, and its path. It does not allocate
-// unless the host has capital letters.
-func (t *Tree[R]) Find(host []byte, path string) (route R, found bool) {
-	if len(t.byHost) > 0 {
-		if at := t.byHost[string(lower(withoutPort(host)))]; at != nil {
-			if route, found = at.find(path); found {
-				return route, true
+// ends returns the longest end of a host that begins with a dot, is at most so long, and could be known; nil if there is
+// none.
+func (h *hosts[R]) ends(host []byte, most int) []byte {
+	for at := max(len(host)-min(most, h.longest), 1); len(host)-at >= h.shortest && at < len(host); at++ {
+		if host[at] == '.' {
+			return host[at:]
+		}
+	}
+	return nil
+}
+
+// each calls f with all trees of paths.
+func (h *hosts[R]) each(f func(*node[R])) {
+	for _, n := range h.named {
+		f(n)
+	}
+	for _, n := range h.below {
+		f(n)
+	}
+	if h.any != nil {
+		f(h.any)
+	}
+}
+
+// node is a path, up to the end of a segment.
+type node[R any] struct {
+	exact       []candidate[R] // of this path itself
+	expressions []candidate[R] // of paths that begin with this one
+	prefixed    []candidate[R] // of this path, and the paths below it
+	next        map[string]*node[R]
+	// prefixes and expressed are the nearest nodes above with paths of these kinds.
+	prefixes, expressed *node[R]
+}
+
+// add adds a candidate.
+func (n *node[R]) add(path *routing.PathMatch, c candidate[R]) {
+	switch path.Kind {
+	case routing.PathExact:
+		at := n.at(path.Value)
+		at.exact = append(at.exact, c)
+	case routing.PathExpression:
+		at := n.at(wholeSegments(c.path.beginning))
+		at.expressions = append(at.expressions, c)
+	default:
+		at := n.at(strings.TrimSuffix(path.Value, "/"))
+		at.prefixed = append(at.prefixed, c)
+	}
+}
+
+// wholeSegments returns the segments of a path but for the last, which may go on.
+func wholeSegments(path string) string {
+	if !strings.HasPrefix(path, "/") {
+		return ""
+	}
+	return path[:strings.LastIndexByte(path, '/')]
+}
+
+// at returns the node of a path, which it makes.
+func (n *node[R]) at(path string) *node[R] {
+	for rest := path; rest != ""; {
+		var segment string
+		segment, rest = cut(rest)
+		next := n.next[segment]
+		if next == nil {
+			if n.next == nil {
+				n.next = make(map[string]*node[R], 1)
+			}
+			next = &node[R]{}
+			n.next[segment] = next
+		}
+		n = next
+	}
+	return n
+}
+
+// finish sorts the candidates, and connects the node with those above it.
+func (n *node[R]) finish(prefixes, expressed *node[R]) {
+	n.prefixes, n.expressed = prefixes, expressed
+	for _, all := range []*[]candidate[R]{&n.exact, &n.expressions, &n.prefixed} {
+		slices.SortStableFunc(*all, func(a, b candidate[R]) int { return a.rank.compare(&b.rank) })
+		if last := slices.IndexFunc(*all, func(c candidate[R]) bool { return c.isUnconditional() }); last >= 0 {
+			*all = slices.Clip((*all)[:last+1])
+		}
+	}
+	if len(n.prefixed) > 0 {
+		prefixes = n
+	}
+	if len(n.expressions) > 0 {
+		expressed = n
+	}
+	for _, below := range n.next {
+		below.finish(prefixes, expressed)
+	}
+}
+
+// find returns the candidate that counts first among those that fit; nil if none does.
+func (n *node[R]) find(path string, s *search) *candidate[R] {
+	rest := path
+	for rest != "" && n.next != nil {
+		segment, after := cut(rest)
+		next := n.next[segment]
+		if next == nil {
+			break
+		}
+		n, rest = next, after
+	}
+	if rest == "" {
+		if one := first(n.exact, s); one != nil {
+			return one
+		}
+	}
+	if one := n.byExpression(path, s); one != nil {
+		return one
+	}
+	for ; n != nil; n = n.prefixes {
+		if one := first(n.prefixed, s); one != nil {
+			return one
+		}
+	}
+	return nil
+}
+
+// byExpression returns the candidate that counts first among those whose expressions match the path.
+func (n *node[R]) byExpression(path string, s *search) (best *candidate[R]) {
+	for ; n != nil; n = n.expressed {
+		for i := range n.expressions {
+			c := &n.expressions[i]
+			if best != nil && best.rank.compare(&c.rank) < 0 {
+				break
+			}
+			if strings.HasPrefix(path, c.path.beginning) && c.path.pattern.Match(path) && c.fits(s) {
+				best = c
+				break
 			}
 		}
 	}
-	return t.anyHost.find(path)
+	return best
 }
 
-// find returns the route with the longest prefix of a path.
-func (n *node[R]) find(path string) (route R, found bool) {
-	for rest := path; n != nil; {
-		if n.hasRoute {
-			route, found = n.route, true
+// first returns the first candidate that fits.
+func first[R any](all []candidate[R], s *search) *candidate[R] {
+	for i := range all {
+		if all[i].fits(s) {
+			return &all[i]
 		}
-		if rest == "" || n.below == nil {
-			break
-		}
-		var segment string
-		segment, rest = cut(rest)
-		n = n.below[segment]
 	}
-	return route, found
+	return nil
 }
 
 // cut returns the first segment of a path with its slash, and the rest.
@@ -95,21 +282,4 @@ func cut(path string) (segment, rest string) {
 		return path[:end+1], path[end+1:]
 	}
 	return path, ""
-}
-
-func withoutPort(host []byte) []byte {
-	if i := bytes.LastIndexByte(host, ':'); i >= 0 && bytes.IndexByte(host[i:], ']') < 0 {
-		host = host[:i]
-	}
-	return host
-}
-
-// lower returns a host in lower case; itself if it is so already.
-func lower(host []byte) []byte {
-	for _, c := range host {
-		if 'A' <= c && c <= 'Z' || c >= 0x80 {
-			return bytes.ToLower(host)
-		}
-	}
-	return host
 }

@@ -152,6 +152,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 type Pattern struct {
 	origin Origin
 	below  bool
+	any    bool // whatever the host
 }
 
 // wild begins the host of a pattern that matches every host below the rest.
@@ -171,11 +172,31 @@ func ParsePattern(text string) (Pattern, bool) {
 	return p, ok
 }
 
+// ParseWidePattern reads a pattern as Gateway API has it: in any case, with the port that the scheme has anyway or without it,
+// and https://* for every host.
+func ParseWidePattern(text string) (Pattern, bool) {
+	scheme, authority, found := strings.Cut(strings.ToLower(text), "://")
+	if !found {
+		return Pattern{}, false
+	}
+	authority = strings.TrimSuffix(authority, ":"+strconv.Itoa(int(ownPort(scheme))))
+	rest, isAny := strings.CutPrefix(authority, "*")
+	if isAny = isAny && (rest == "" || rest[0] == ':'); isAny {
+		authority = "any" + rest
+	}
+	p, ok := ParsePattern(scheme + "://" + authority)
+	p.any = isAny
+	return p, ok
+}
+
 // Matches reports whether the pattern matches an origin: the scheme and the port are the same, and
 // so is the host, or it is one or more labels before it.
 func (p Pattern) Matches(o Origin) bool {
 	if o.Scheme != p.origin.Scheme || o.Port != p.origin.Port {
 		return false
+	}
+	if p.any {
+		return true
 	}
 	if !p.below {
 		return o.Host == p.origin.Host
