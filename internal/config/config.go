@@ -105,6 +105,8 @@ type Configuration struct {
 	Replicas int32 `json:"replicas"`
 	// Telemetry says what is reported of requests.
 	Telemetry Telemetry `json:"telemetry"`
+	// Kubernetes says what the gateway does in a cluster beside what it does for the API server behind it.
+	Kubernetes Cluster `json:"kubernetes"`
 	// Redis keeps the limits that gateways share; if nil, no policy may ask for shared limits.
 	Redis *Redis `json:"redis"`
 

@@ -83,6 +83,8 @@ func (f *Flags) server(c *Configuration) (flag, problem string) {
 		if err := u.readKubeconfig(); err != nil {
 			flag, problem = "--kubeconfig", fmt.Sprintf("the file '%s' %s", f.Kubeconfig, err)
 		}
+	case len(c.Upstreams) == 0 && c.Kubernetes.Watch != nil:
+		return "", "" // all routes may be those of the cluster
 	case len(c.Upstreams) == 0:
 		own, err := f.Pod.upstream()
 		if err != nil {

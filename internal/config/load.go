@@ -29,6 +29,11 @@ func compose(file string, flags Flags) (*Configuration, *manifest.Object, error)
 		c, o, errs = read(file)
 	}
 	errs = append(errs, flags.apply(c)...)
+	if w := c.Kubernetes.Watch; w != nil && len(errs) == 0 {
+		if err := w.reach(flags.Pod); err != nil {
+			errs = append(errs, at(o, "kubernetes.watch.kubeconfig", "%s", err))
+		}
+	}
 	if o != nil {
 		v := &validator{object: o}
 		v.reviewers(c)
@@ -91,6 +96,9 @@ func read(file string) (*Configuration, *manifest.Object, Errors) {
 	beside(file, c.Redis.files()...)
 	beside(file, c.Telemetry.Audit.files()...)
 	beside(file, c.Telemetry.DecisionLogs.files()...)
+	if w := c.Kubernetes.Watch; w != nil {
+		beside(file, &w.Kubeconfig)
+	}
 	for i := range c.Bundles {
 		beside(file, c.Bundles[i].files()...)
 	}
@@ -135,6 +143,10 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 	if p := c.Telemetry.Metrics.Push; p != nil {
 		*p = defaultPush()
 		errs = append(errs, d.DecodeAt(o, "telemetry.metrics.push", p)...)
+	}
+	if w := c.Kubernetes.Watch; w != nil {
+		*w = defaultClusterWatch()
+		errs = append(errs, d.DecodeAt(o, "kubernetes.watch", w)...)
 	}
 	if c.Redis != nil {
 		*c.Redis = defaultRedis()
@@ -205,13 +217,13 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 
 // complete adds what follows from the whole: one upstream needs no route to be named.
 func (c *Configuration) complete(file string, o *manifest.Object) Errors {
-	if len(c.Upstreams) == 0 {
+	if len(c.Upstreams) == 0 && c.Kubernetes.Watch == nil {
 		if file == "" {
 			return Errors{errors.New("--upstream: Required value: name the backend's URL, a file with --kubeconfig, or one with --config")}
 		}
 		return Errors{&manifest.Error{File: file, Path: "upstreams", Msg: "Required value: name at least one backend here or with --upstream"}}
 	}
-	if len(c.Routes) == 0 {
+	if len(c.Routes) == 0 && len(c.Upstreams) > 0 {
 		if len(c.Upstreams) > 1 {
 			return Errors{&manifest.Error{File: file, Path: "routes", Msg: "Required value: must say which requests go to which of the `upstreams`"}}
 		}

@@ -60,6 +60,7 @@ var Settings = []Setting{
 	{"telemetry.tracing", "spans wait to be exported"},
 	{"telemetry.metrics", "series would have gaps"},
 	{"telemetry.explanations", ""},
+	{"kubernetes", "the objects of the cluster are watched"},
 	{"redis", "counts and locks are there"},
 }
 

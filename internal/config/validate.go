@@ -46,6 +46,7 @@ func (v *validator) configuration(c *Configuration) {
 	v.within("timeouts.writeTimeoutSeconds", t.WriteTimeoutSeconds, 1, maxSeconds)
 	v.within("timeouts.upgradeIdleTimeoutSeconds", t.UpgradeIdleTimeoutSeconds, 0, maxSeconds)
 	v.bundles(c.Bundles)
+	v.watch("kubernetes.watch", c.Kubernetes.Watch)
 	v.redis("redis", c.Redis)
 	between(v, "replicas", c.Replicas, 1, 1<<16)
 	v.telemetry("telemetry", &c.Telemetry)

@@ -397,3 +397,16 @@ func (s *Status) Target() (string, error) {
 	}
 	return "", fmt.Errorf("the kind '%s' has no status", s.Kind)
 }
+
+// Fields are the fields that the controller writes in the status of such an object.
+func (s *Status) Fields() []string {
+	switch s.Value.(type) {
+	case *gatewayv1.GatewayStatus:
+		return []string{"addresses", "conditions", "listeners", "attachedListenerSets"}
+	case *gatewayv1.ListenerSetStatus:
+		return []string{"conditions", "listeners"}
+	case *networkingv1.IngressStatus:
+		return []string{"loadBalancer"}
+	}
+	return nil
+}

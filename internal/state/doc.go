@@ -76,6 +76,11 @@ var (
 	errTooMany     = errors.New("there is more of it than the gateway may keep")
 )
 
+// absentError is the answer of a backend that does not have a collection.
+type absentError struct{ error }
+
+func isAbsent(err error) bool { return errors.As(err, new(absentError)) }
+
 // errAnswer is an answer that says nothing of what was asked for.
 func errAnswer(code int, target string) error {
 	if text := http.StatusText(code); text != "" {

@@ -23,6 +23,8 @@ const (
 	watchGrace = 30 * time.Second
 	// firstReading is how long a request waits for the first reading of a collection, as kube-apiserver's does.
 	firstReading = time.Second
+	// absentWait is how long a collection that the backend does not have is not looked for again.
+	absentWait = 10 * time.Second
 	// listTimeout bounds the reading of a whole collection.
 	listTimeout = 2 * time.Minute
 )
@@ -83,6 +85,15 @@ func (f *feed) run(ctx context.Context) {
 		f.round.Store(&end)
 		version, err := f.fill(round)
 		switch {
+		case f.source.IsOptional && isAbsent(err):
+			f.store.fill(listing{})
+			f.read(f.source.Kind)
+			f.seen.Store(time.Now().UnixNano())
+			f.noteSuccess()
+			wait = f.firstWait
+			pause(round, jittered(absentWait))
+			end()
+			continue
 		case err == nil && f.source.Mode == Poll:
 			f.noteSuccess()
 			wait = f.firstWait

@@ -43,6 +43,9 @@ func list(ctx context.Context, b Backend, target string, items resource.FieldPat
 		if b.API().isEmpty(answer.Code) {
 			return all, nil
 		}
+		if answer.Code == http.StatusNotFound {
+			return listing{}, absentError{errAnswer(answer.Code, next)}
+		}
 		if answer.Code != http.StatusOK {
 			return listing{}, errAnswer(answer.Code, next)
 		}

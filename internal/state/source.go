@@ -52,6 +52,10 @@ type Source struct {
 	MaxObjects int
 	MaxBytes   int64
 
+	// IsOptional says that the backend may not have the collection, which is empty then and looked for again; for
+	// Watch alone.
+	IsOptional bool
+
 	// MaxStaleness is how old the objects may be; 0 means any age.
 	MaxStaleness time.Duration
 	// Skip leaves policies out that read the objects when they are not known or too
@@ -69,10 +73,11 @@ type key struct {
 	period                       time.Duration
 	objects                      int
 	bytes                        int64
+	isOptional                   bool
 }
 
 func (s *Source) key() key {
-	k := key{s.Upstream, s.Path, s.Query, "", s.Kind, s.Mode, s.Period, s.MaxObjects, s.MaxBytes}
+	k := key{s.Upstream, s.Path, s.Query, "", s.Kind, s.Mode, s.Period, s.MaxObjects, s.MaxBytes, s.IsOptional}
 	if s.Items != nil {
 		k.items = "." + strings.Join(s.Items, ".")
 	}

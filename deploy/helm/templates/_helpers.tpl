@@ -95,7 +95,7 @@ The listeners that speak TLS, as JSON: how each is configured, and the volumes w
 {{- $telemetry := default dict (get $all "telemetry") -}}
 {{- $log := default dict (get $telemetry "log") -}}
 {{- toYaml (list
-  (pick $all "admin" "bundles" "redis")
+  (pick $all "admin" "bundles" "kubernetes" "redis")
   (pick $http2 "enabled")
   (pick $limits "bodiesInFlightBytes" "heavyRequests" "connections")
   (pick $log "format")

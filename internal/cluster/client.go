@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/admission-gateway/gateway/internal/discovery"
+	"github.com/admission-gateway/gateway/internal/state"
+)
+
+// client asks an API server on the gateway's own account. It implements state.Backend and state.Backends.
+type client struct {
+	http   *http.Client
+	server string
+}
+
+func newClient(c *rest.Config) (*client, error) {
+	c = rest.CopyConfig(c)
+	c.UserAgent = "admission-gateway"
+	h, err := rest.HTTPClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	server, _, err := rest.DefaultServerUrlFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return &client{h, strings.TrimSuffix(server.String(), "/")}, nil
+}
+
+// Backend implements state.Backends: everything is at the one API server.
+func (c *client) Backend(string, string) state.Backend { return c }
+
+// API implements state.Backend.
+func (c *client) API() state.API { return state.APIServer }
+
+// Discovery implements state.Backend.
+func (c *client) Discovery() *discovery.Client { return nil }
+
+// Send implements state.Backend.
+func (c *client) Send(ctx context.Context, r state.Request) (state.Answer, error) {
+	return c.send(ctx, r, "application/json")
+}
+
+// send sends a request whose body has a type.
+func (c *client) send(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
+	answer, err := c.open(ctx, r.Method, r.Target, r.Body, contentType)
+	if err != nil {
+		return state.Answer{}, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	limit := max(r.Limit, 1)
+	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+	switch {
+	case err != nil:
+		return state.Answer{}, fmt.Errorf("the answer of the API server breaks off: %w", cause(err))
+	case int64(len(body)) > limit:
+		return state.Answer{}, fmt.Errorf("the answer of the API server is larger than %d bytes", limit)
+	}
+	return state.Answer{Code: answer.StatusCode, Body: body}, nil
+}
+
+// Open implements state.Backend.
+func (c *client) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
+	answer, err := c.open(ctx, http.MethodGet, target, nil, "")
+	if err != nil {
+		return 0, nil, err
+	}
+	return answer.StatusCode, answer.Body, nil
+}
+
+func (c *client) open(ctx context.Context, method, target string, body []byte, contentType string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.server+target, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", contentType)
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("the API server cannot be asked: %w", cause(err))
+	}
+	return answer, nil
+}
+
+// cause returns an error without the URL that net/http puts before it.
+func cause(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }

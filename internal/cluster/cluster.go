@@ -1,0 +1,187 @@
+// Package cluster routes by the objects of a cluster: it lists and watches what routes are made of, translates it, and
+// writes what became of it to the status of the objects, while this gateway is the one of all that has the Lease.
+//
+// What was read stays in force while the API server cannot be asked.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/admission-gateway/gateway/internal/ingress"
+	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/internal/state"
+)
+
+// How long a change waits for others that come with it. While changes keep coming, as much time is left between two
+// translations as one takes.
+const quiet = 10 * time.Millisecond
+
+// What is kept of a kind at most.
+const (
+	maxObjects = 200_000
+	maxBytes   = 1 << 30
+)
+
+// Options of a Watcher.
+type Options struct {
+	// Config is the API server, and the gateway's account there.
+	Config *rest.Config
+	// Namespaces are those whose objects count; none are all.
+	Namespaces []string
+	// Controller, GatewayClass, Pool, Published and Service are as in ingress.Options.
+	Controller, GatewayClass string
+	Pool                     []netip.Prefix
+	Published                []string
+	Service                  types.NamespacedName
+	// Lease is the Lease of the gateway that writes statuses, and Identity the name of this one in it.
+	Lease    types.NamespacedName
+	Identity string
+	// Apply brings a table into force. It is called by one goroutine, and not with two tables that are equal one after the
+	// other. An error leaves the table before in force.
+	Apply func(*routing.Table) error
+	Log   *slog.Logger
+}
+
+// A Watcher keeps routes up to date with a cluster.
+type Watcher struct {
+	options    Options
+	client     *client
+	states     *state.Manager
+	sources    []source
+	translator *ingress.Translator
+	changed    chan struct{} // has something in it if something has changed
+	writer     *writer
+	applied    *routing.Table
+	problem    atomic.Pointer[string] // why nothing, or not the newest, is in force; nil if all is well
+	said       map[string]bool        // problems of objects that are in the log
+}
+
+// New returns a Watcher, which watches nothing yet.
+func New(o Options) (*Watcher, error) {
+	c, err := newClient(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{options: o, client: c, changed: make(chan struct{}, 1), said: map[string]bool{}}
+	w.translator = ingress.New(ingress.Options{
+		Controller: o.Controller, GatewayClass: o.GatewayClass, Pool: o.Pool, Published: o.Published, Service: o.Service,
+	})
+	if w.states, err = state.NewManager(state.Options{Log: o.Log, Read: func(schema.GroupVersionKind) { w.notice() }}); err != nil {
+		return nil, err
+	}
+	w.sources = sourcesOf(o.Namespaces)
+	w.writer = newWriter(c, o, w.notice)
+	reason := "the objects of the cluster have not been read yet"
+	w.problem.Store(&reason)
+	return w, nil
+}
+
+// notice has the objects translated anew.
+func (w *Watcher) notice() {
+	select {
+	case w.changed <- struct{}{}:
+	default: // they will be
+	}
+}
+
+// Ready returns why the objects of the cluster are not in force; nil if they are.
+func (w *Watcher) Ready() error {
+	if p := w.problem.Load(); p != nil {
+		return errors.New(*p)
+	}
+	return nil
+}
+
+// Run watches until ctx is done.
+func (w *Watcher) Run(ctx context.Context) {
+	var all []*state.Source
+	for i := range w.sources {
+		all = append(all, &w.sources[i].Source)
+	}
+	w.states.Start(w.client)
+	w.states.Apply(all)
+	go w.writer.run(ctx)
+	defer w.client.close()
+	defer w.states.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.changed:
+		}
+		if !pause(ctx, quiet) {
+			return
+		}
+		select {
+		case <-w.changed: // what came meanwhile is translated with it
+		default:
+		}
+		began := time.Now()
+		w.translate()
+		if !pause(ctx, time.Since(began)) {
+			return
+		}
+	}
+}
+
+// pause waits, and reports whether ctx is not done.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// translate brings what the objects come to now into force.
+func (w *Watcher) translate() {
+	objects, err := w.snapshot()
+	if err != nil {
+		if w.applied == nil {
+			reason := err.Error()
+			w.problem.Store(&reason)
+		}
+		return
+	}
+	out := w.translator.Translate(objects, time.Now())
+	w.say(out.Problems)
+	if w.applied == nil || !routing.Equal(w.applied, out.Table) {
+		if err := w.options.Apply(out.Table); err != nil {
+			reason := fmt.Sprintf("what the objects of the cluster come to cannot be brought into force: %s", err)
+			w.problem.Store(&reason)
+			w.options.Log.Error("the routes of the cluster cannot be brought into force, those before stay", "cause", err)
+			time.AfterFunc(again, w.notice) // what is in the way, such as a socket, may be gone then
+			return
+		}
+		w.options.Log.Debug("the routes of the cluster are in force", "listeners", len(out.Table.Listeners), "routes", len(out.Table.Routes))
+	}
+	w.applied = out.Table
+	w.problem.Store(nil)
+	w.writer.want(out.Statuses)
+}
+
+// say logs each problem of an object once, until it is gone.
+func (w *Watcher) say(problems []ingress.Problem) {
+	now := make(map[string]bool, len(problems))
+	for _, p := range problems {
+		id := p.Kind + " " + p.Namespace + "/" + p.Name + " " + p.Path + " " + p.Message
+		if now[id] = true; !w.said[id] {
+			w.options.Log.Warn("an object of the cluster is not in force as it is written",
+				"kind", p.Kind, "namespace", p.Namespace, "name", p.Name, "field", p.Path, "problem", p.Message)
+		}
+	}
+	w.said = now
+}
