@@ -44,6 +44,9 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 	}
 	play := playground.New(playground.Options{Memory: n.memory, InForce: n.inForce, Log: n.log})
 	o.Playground = &admin.Playground{Ask: play.Ask, Examples: func() (any, error) { return playground.Examples() }}
+	if n.config.Load().Kubernetes.Watch != nil {
+		o.Ready = append(o.Ready, admin.Check{Name: "cluster", Probe: n.clusterReady})
+	}
 	if n.config.Load().Telemetry.Audit != nil {
 		o.Ready = append(o.Ready, admin.Check{Name: "audit", Probe: n.auditHealth})
 	}

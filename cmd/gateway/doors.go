@@ -15,6 +15,9 @@ type doors struct {
 
 	mu     sync.Mutex
 	public []*door // in the order of the listeners
+
+	closed  string // why sockets of the cluster's listeners cannot be opened; guarded by reloads.mu
+	isTried bool   // that they will be tried again
 }
 
 // A door is the socket of an address of listeners.
@@ -45,6 +48,26 @@ func (d *doors) open(c *config.Configuration, addresses []string) (opened []stri
 		opened = append(opened, a)
 	}
 	return opened, nil
+}
+
+// addressesOf are the addresses of a configuration's own listeners.
+func addressesOf(c *config.Configuration) []string {
+	var all []string
+	for _, l := range c.AllListeners() {
+		all = append(all, l.Listen)
+	}
+	return all
+}
+
+// openEach opens the sockets of addresses that are not open yet, as far as they can be. Closed says which cannot.
+func (d *doors) openEach(c *config.Configuration, addresses []string) (opened []string, closed []error) {
+	for _, a := range addresses {
+		one, err := d.open(c, []string{a})
+		if opened = append(opened, one...); err != nil {
+			closed = append(closed, err)
+		}
+	}
+	return opened, closed
 }
 
 func (d *doors) find(address string) *door {

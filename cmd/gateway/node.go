@@ -18,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/admin"
+	"github.com/admission-gateway/gateway/internal/cluster"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -59,6 +61,9 @@ type node struct {
 	idle      *idle
 	rates     rates
 	listening atomic.Bool
+
+	cluster *cluster.Watcher              // whose objects are routed by; nil if there is none
+	table   atomic.Pointer[routing.Table] // of the cluster's objects; nil until they are known
 
 	private  net.Listener
 	doors    doors
@@ -121,6 +126,9 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
+	if n.cluster, err = n.newCluster(c, instance); err != nil {
+		return nil, &failure{exitUsage, fmt.Errorf("kubernetes.watch: %w", err)}
+	}
 	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, instance, n.files, n.metrics, n.tracer, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
@@ -189,6 +197,7 @@ func (n *node) policyOptions(c *config.Configuration) (paths []string, _ policie
 func (n *node) gatewayOptions(c *config.Configuration, manager *policies.Manager) proxy.Options {
 	return proxy.Options{
 		Config:       c,
+		Routing:      n.table.Load(),
 		Policies:     manager.Current,
 		Memory:       n.memory,
 		Limiter:      n.limiter,
@@ -265,6 +274,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	go n.rates.run(watching.Done(), n.metrics.Answers)
 	gateway := n.gateway.Load()
 	n.doors.serve(gateway, n.failed)
+	go n.runCluster(watching)
 	n.listening.Store(true)
 	go memory.ForgetStart()
 	readFiles, readCredentials := onDemand(n.readFiles), onDemand(n.files.Reload)

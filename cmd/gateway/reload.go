@@ -156,11 +156,13 @@ func (n *node) apply(c *config.Configuration) error {
 		gateway.Discard()
 		return err
 	}
-	opened, err := n.doors.open(c, gateway.Addresses())
+	opened, err := n.doors.open(c, addressesOf(c))
 	if err != nil {
 		gateway.Discard()
 		return err
 	}
+	ofTable, closed := n.doors.openEach(c, gateway.Addresses())
+	opened = append(opened, ofTable...)
 	n.reloads.stop()
 	defer n.reloads.begin(n)
 	n.reloads.commit.Lock()
@@ -178,6 +180,7 @@ func (n *node) apply(c *config.Configuration) error {
 		manager.Begin(before)
 	})
 	n.doors.serve(gateway, n.failed)
+	n.wait(closed)
 	n.idle.mayChange()
 	if err := n.logs.SetLevel(string(c.Telemetry.Log.Level)); err != nil {
 		return err // cannot be: the level was checked with the configuration

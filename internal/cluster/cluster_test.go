@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/admission-gateway/gateway/internal/cluster/clustertest"
 	"github.com/admission-gateway/gateway/internal/routing"
 )
 
@@ -33,7 +34,7 @@ type run struct {
 	refuse error
 }
 
-func start(t *testing.T, s *apiServer, identity string) *run {
+func start(t *testing.T, s *clustertest.Server, identity string) *run {
 	r := &run{}
 	w, err := New(Options{
 		Config: &rest.Config{Host: s.URL}, Published: []string{"192.0.2.1"}, Identity: identity,
@@ -82,13 +83,13 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func fill(s *apiServer) {
-	s.put(gatewayAPI+"/gatewayclasses/ours", `{"metadata":{"name":"ours","generation":1},"spec":{"controllerName":"admission-gateway.io/gateway"}}`)
-	s.put(gatewayAPI+"/namespaces/ns/gateways/gw", `{"metadata":{"name":"gw","namespace":"ns","generation":1},"spec":{"gatewayClassName":"ours","listeners":[{"name":"http","port":80,"protocol":"HTTP"}]}}`)
-	s.put("/api/v1/namespaces/ns", `{"metadata":{"name":"ns"}}`)
-	s.put("/api/v1/namespaces/ns/services/app", `{"metadata":{"name":"app","namespace":"ns"},"spec":{"ports":[{"name":"http","port":80}]}}`)
-	s.put("/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices/app", slice("10.0.0.1"))
-	s.put(routesPath+"r", route("r", "/a", 1))
+func fill(s *clustertest.Server) {
+	s.Put(gatewayAPI+"/gatewayclasses/ours", `{"metadata":{"name":"ours","generation":1},"spec":{"controllerName":"admission-gateway.io/gateway"}}`)
+	s.Put(gatewayAPI+"/namespaces/ns/gateways/gw", `{"metadata":{"name":"gw","namespace":"ns","generation":1},"spec":{"gatewayClassName":"ours","listeners":[{"name":"http","port":80,"protocol":"HTTP"}]}}`)
+	s.Put("/api/v1/namespaces/ns", `{"metadata":{"name":"ns"}}`)
+	s.Put("/api/v1/namespaces/ns/services/app", `{"metadata":{"name":"app","namespace":"ns"},"spec":{"ports":[{"name":"http","port":80}]}}`)
+	s.Put("/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices/app", slice("10.0.0.1"))
+	s.Put(routesPath+"r", route("r", "/a", 1))
 }
 
 func slice(address string) string {
@@ -116,28 +117,28 @@ func (r *run) serves(path, server string) bool {
 
 // TestWatch: objects come into force as they change, and their statuses are written, once.
 func TestWatch(t *testing.T) {
-	s := newAPIServer(t)
-	s.absent = []string{"/tcproutes", "/listenersets"}
+	s := clustertest.New(t)
+	s.Fail(false, "/tcproutes", "/listenersets")
 	fill(s)
 	r := start(t, s, "a")
 	until(t, "the route is in force", func() bool { return r.serves("/a", "10.0.0.1:8080") })
 	until(t, "it is ready", func() bool { return r.Ready() == nil })
-	until(t, "the status says so", func() bool { return isAccepted(s.get(routesPath+"r"), 1) })
-	s.put("/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices/app", slice("10.0.0.2"))
+	until(t, "the status says so", func() bool { return isAccepted(s.Get(routesPath+"r"), 1) })
+	s.Put("/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices/app", slice("10.0.0.2"))
 	until(t, "the other endpoint is in force", func() bool { return r.serves("/a", "10.0.0.2:8080") })
-	s.put(routesPath+"r", route("r", "/b", 2))
+	s.Put(routesPath+"r", route("r", "/b", 2))
 	until(t, "the changed route is in force", func() bool { return r.serves("/b", "10.0.0.2:8080") && !r.serves("/a", "10.0.0.2:8080") })
-	until(t, "the status is of the new generation", func() bool { return isAccepted(s.get(routesPath+"r"), 2) })
-	s.remove(routesPath + "r")
+	until(t, "the status is of the new generation", func() bool { return isAccepted(s.Get(routesPath+"r"), 2) })
+	s.Remove(routesPath + "r")
 	until(t, "no route is in force", func() bool { return len(r.table().Routes) == 0 })
 	until(t, "the Gateway has no route", func() bool {
-		text, _ := json.Marshal(s.get(gatewayAPI + "/namespaces/ns/gateways/gw"))
+		text, _ := json.Marshal(s.Get(gatewayAPI + "/namespaces/ns/gateways/gw"))
 		return strings.Contains(string(text), `"attachedRoutes":0`)
 	})
-	if n := s.written("gatewayclasses/ours/status"); n != 1 {
+	if n := s.Written("gatewayclasses/ours/status"); n != 1 {
 		t.Errorf("the status of the GatewayClass was written %d times", n)
 	}
-	if n := s.written("httproutes/r/status"); n != 2 {
+	if n := s.Written("httproutes/r/status"); n != 2 {
 		t.Errorf("the status of the route was written %d times", n)
 	}
 }
@@ -149,31 +150,31 @@ func isAccepted(object map[string]any, generation int) bool {
 
 // TestLosingTheAPIServer: what was read stays in force, and changes of the time without it come into force afterwards.
 func TestLosingTheAPIServer(t *testing.T) {
-	s := newAPIServer(t)
+	s := clustertest.New(t)
 	fill(s)
 	r := start(t, s, "a")
 	until(t, "the route is in force", func() bool { return r.serves("/a", "10.0.0.1:8080") })
-	s.set(func() { s.down = true })
+	s.Fail(true)
 	s.CloseClientConnections()
-	s.put(routesPath+"r", route("r", "/b", 2))
+	s.Put(routesPath+"r", route("r", "/b", 2))
 	if !r.serves("/a", "10.0.0.1:8080") || r.Ready() != nil {
 		t.Error("the route is no longer in force")
 	}
-	s.set(func() { s.down = false })
+	s.Fail(false)
 	until(t, "the changed route is in force", func() bool { return r.serves("/b", "10.0.0.1:8080") })
 }
 
 // TestStartWithoutAPIServer: nothing is in force, and the gateway is not ready, until everything has been read.
 func TestStartWithoutAPIServer(t *testing.T) {
-	s := newAPIServer(t)
+	s := clustertest.New(t)
 	fill(s)
-	s.down = true
+	s.Fail(true)
 	r := start(t, s, "a")
 	r.notice()
 	if err := r.Ready(); err == nil || r.table() != nil {
 		t.Errorf("it is ready (%v), with %v", err, r.table())
 	}
-	s.set(func() { s.down = false })
+	s.Fail(false)
 	until(t, "the route is in force", func() bool { return r.serves("/a", "10.0.0.1:8080") && r.Ready() == nil })
 }
 
@@ -182,52 +183,52 @@ func TestDefinitionThatAppears(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	s := newAPIServer(t)
-	s.absent = []string{"/httproutes"}
+	s := clustertest.New(t)
+	s.Fail(false, "/httproutes")
 	fill(s)
 	r := start(t, s, "a")
 	until(t, "the Gateway is in force without routes", func() bool { return r.table() != nil && len(r.table().Listeners) == 1 })
 	if len(r.table().Routes) > 0 {
 		t.Error("there are routes")
 	}
-	s.set(func() { s.absent = nil })
+	s.Fail(false)
 	until(t, "the route is in force", func() bool { return r.serves("/a", "10.0.0.1:8080") })
 }
 
 // TestOneWriter: of two gateways one writes statuses, and when it ends the other one.
 func TestOneWriter(t *testing.T) {
-	s := newAPIServer(t)
+	s := clustertest.New(t)
 	fill(s)
 	a := start(t, s, "a")
-	until(t, "a writes", func() bool { return isAccepted(s.get(routesPath+"r"), 1) })
+	until(t, "a writes", func() bool { return isAccepted(s.Get(routesPath+"r"), 1) })
 	b := start(t, s, "b")
 	until(t, "the route is in force at b", func() bool { return b.serves("/a", "10.0.0.1:8080") })
 	if b.writer.leads() || !a.writer.leads() {
 		t.Error("b writes beside a, or a does not")
 	}
 	a.stop()
-	s.put(routesPath+"r", route("r", "/b", 2))
-	until(t, "b writes", func() bool { return b.writer.leads() && isAccepted(s.get(routesPath+"r"), 2) })
-	if holder := s.get("/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease")["spec"].(map[string]any)["holderIdentity"]; holder != "b" {
+	s.Put(routesPath+"r", route("r", "/b", 2))
+	until(t, "b writes", func() bool { return b.writer.leads() && isAccepted(s.Get(routesPath+"r"), 2) })
+	if holder := s.Get("/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease")["spec"].(map[string]any)["holderIdentity"]; holder != "b" {
 		t.Errorf("the holder of the Lease is %v", holder)
 	}
 }
 
 // TestRefusedTable: a table that cannot be brought into force leaves the one before, and the gateway says why.
 func TestRefusedTable(t *testing.T) {
-	s := newAPIServer(t)
+	s := clustertest.New(t)
 	fill(s)
 	r := start(t, s, "a")
 	until(t, "the route is in force", func() bool { return r.serves("/a", "10.0.0.1:8080") && r.Ready() == nil })
 	r.mu.Lock()
 	r.refuse = errors.New("no socket")
 	r.mu.Unlock()
-	s.put(routesPath+"r", route("r", "/b", 2))
+	s.Put(routesPath+"r", route("r", "/b", 2))
 	until(t, "the reason is known", func() bool { return r.Ready() != nil && strings.Contains(r.Ready().Error(), "no socket") })
 	r.mu.Lock()
 	r.refuse = nil
 	r.mu.Unlock()
 	until(t, "the same table is tried again", func() bool { return r.serves("/b", "10.0.0.1:8080") })
-	s.put(routesPath+"r", route("r", "/c", 3))
+	s.Put(routesPath+"r", route("r", "/c", 3))
 	until(t, "the next table is in force", func() bool { return r.serves("/c", "10.0.0.1:8080") && r.Ready() == nil })
 }

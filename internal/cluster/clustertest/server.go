@@ -1,4 +1,5 @@
-package cluster
+// Package clustertest has an API server in memory, for tests of what routes by the objects of a cluster.
+package clustertest
 
 import (
 	"encoding/json"
@@ -15,9 +16,9 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// An apiServer is what of an API server a Watcher needs: collections that are listed and watched, merge patches of
+// A Server is what of an API server a Watcher needs: collections that are listed and watched, merge patches of
 // statuses, and Leases, all with resourceVersions that are kept.
-type apiServer struct {
+type Server struct {
 	*httptest.Server
 
 	mu      sync.Mutex
@@ -37,8 +38,9 @@ type event struct {
 	object     json.RawMessage
 }
 
-func newAPIServer(t *testing.T) *apiServer {
-	s := &apiServer{objects: map[string]map[string]any{}, grown: make(chan struct{})}
+// New starts a server, which ends with the test.
+func New(t *testing.T) *Server {
+	s := &Server{objects: map[string]map[string]any{}, grown: make(chan struct{})}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -47,8 +49,8 @@ func newAPIServer(t *testing.T) *apiServer {
 	return s
 }
 
-// put creates or replaces an object, which is JSON.
-func (s *apiServer) put(path, text string) {
+// Put creates or replaces an object, which is JSON.
+func (s *Server) Put(path, text string) {
 	object := map[string]any{}
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
 		panic(err)
@@ -58,8 +60,8 @@ func (s *apiServer) put(path, text string) {
 	s.store(path, object)
 }
 
-// store is put with the lock held.
-func (s *apiServer) store(path string, object map[string]any) {
+// store is Put with the lock held.
+func (s *Server) store(path string, object map[string]any) {
 	s.version++
 	metadata, _ := object["metadata"].(map[string]any)
 	metadata["resourceVersion"] = strconv.Itoa(s.version)
@@ -71,7 +73,8 @@ func (s *apiServer) store(path string, object map[string]any) {
 	s.note(path, kind, object)
 }
 
-func (s *apiServer) remove(path string) {
+// Remove deletes an object.
+func (s *Server) Remove(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version++
@@ -81,7 +84,7 @@ func (s *apiServer) remove(path string) {
 	s.note(path, "DELETED", object)
 }
 
-func (s *apiServer) note(path, kind string, object map[string]any) {
+func (s *Server) note(path, kind string, object map[string]any) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		panic(err)
@@ -101,14 +104,15 @@ func collectionOf(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// get returns an object; nil if there is none.
-func (s *apiServer) get(path string) map[string]any {
+// Get returns an object; nil if there is none.
+func (s *Server) Get(path string) map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[path]
 }
 
-func (s *apiServer) written(part string) (n int) {
+// Written counts the writes whose method and path have a part.
+func (s *Server) Written(part string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.writes {
@@ -119,13 +123,15 @@ func (s *apiServer) written(part string) (n int) {
 	return n
 }
 
-func (s *apiServer) set(change func()) {
+// Fail takes the server down, or lets it answer again, and says which collections, by the end of their paths, there are
+// not.
+func (s *Server) Fail(isDown bool, absent ...string) {
 	s.mu.Lock()
-	change()
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.down, s.absent = isDown, absent
 }
 
-func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	isAway := s.down || slices.ContainsFunc(s.absent, func(end string) bool { return strings.HasSuffix(r.URL.Path, end) })
 	isDown := s.down
@@ -147,7 +153,7 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *apiServer) read(w http.ResponseWriter, r *http.Request) {
+func (s *Server) read(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.Contains(r.URL.Path, "/leases/") {
@@ -167,7 +173,7 @@ func (s *apiServer) read(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items})
 }
 
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
@@ -197,7 +203,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *apiServer) write(w http.ResponseWriter, r *http.Request) {
+func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()

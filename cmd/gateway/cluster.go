@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admission-gateway/gateway/internal/cluster"
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/routing"
+)
+
+// newCluster makes what routes by the objects of a cluster; nil if the configuration names none.
+func (n *node) newCluster(c *config.Configuration, instance string) (*cluster.Watcher, error) {
+	w := c.Kubernetes.Watch
+	if w == nil {
+		return nil, nil
+	}
+	o := cluster.Options{
+		Config: w.ClientConfig(), Namespaces: w.Namespaces, Controller: w.ControllerName, GatewayClass: w.GatewayClass,
+		Published: w.PublishedAddresses, Lease: types.NamespacedName{Namespace: w.Lease.Namespace, Name: w.Lease.Name},
+		Identity: identityOf(instance), Apply: n.applyTable, Log: n.log,
+	}
+	for _, p := range w.Addresses {
+		o.Pool = append(o.Pool, netip.PrefixFrom(p.Addr(), p.Bits()))
+	}
+	if namespace, name, found := strings.Cut(w.Service, "/"); found {
+		o.Service = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	if o.Lease.Namespace == "" {
+		o.Lease.Namespace = podNamespace()
+	}
+	return cluster.New(o)
+}
+
+// identityOf names this process among those that share a Lease.
+func identityOf(instance string) string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "gateway"
+	}
+	return host + "_" + instance
+}
+
+// podNamespace is the namespace of the Pod that the process runs in, or else 'default'.
+func podNamespace() string {
+	if text, err := os.ReadFile(filepath.Join(config.ThisPod().Directory, "namespace")); err == nil && len(text) > 0 {
+		return strings.TrimSpace(string(text))
+	}
+	return "default"
+}
+
+// applyTable brings the routes of the cluster into force.
+func (n *node) applyTable(table *routing.Table) error {
+	n.reloads.mu.Lock()
+	defer n.reloads.mu.Unlock()
+	return n.reroute(table)
+}
+
+// reroute has requests served by a table from now on, beside the configuration in force; n.reloads.mu is held. Listeners
+// whose sockets cannot be opened are tried again later: those of others must not wait for them.
+func (n *node) reroute(table *routing.Table) error {
+	c, before := n.config.Load(), n.gateway.Load()
+	o := n.gatewayOptions(c, n.manager.Load())
+	o.Routing = table
+	gateway, err := before.Next(o)
+	if err != nil {
+		return err
+	}
+	opened, closed := n.doors.openEach(c, gateway.Addresses())
+	n.reloads.commit.Lock()
+	defer n.reloads.commit.Unlock()
+	if n.reloads.isOver {
+		n.doors.close(opened)
+		gateway.Discard()
+		return errors.New("the gateway is ending")
+	}
+	gateway.Replace(before, func() {
+		n.gateway.Store(gateway)
+		n.table.Store(table)
+	})
+	n.doors.serve(gateway, n.failed)
+	n.wait(closed)
+	return nil
+}
+
+// doorPeriod is how long a socket that could not be opened is left before it is tried again.
+const doorPeriod = 2 * time.Second
+
+// wait tries again to open sockets, if there are any that could not be.
+func (n *node) wait(closed []error) {
+	text := ""
+	if err := errors.Join(closed...); err != nil {
+		text = err.Error()
+	}
+	if text != n.doors.closed {
+		if n.doors.closed = text; text != "" {
+			n.log.Error("listeners of the cluster cannot be served", "cause", text)
+		} else {
+			n.log.Info("all listeners of the cluster are served")
+		}
+	}
+	if text != "" && !n.doors.isTried {
+		n.doors.isTried = true
+		time.AfterFunc(doorPeriod, n.tryDoors)
+	}
+}
+
+func (n *node) tryDoors() {
+	n.reloads.mu.Lock()
+	defer n.reloads.mu.Unlock()
+	n.doors.isTried = false
+	gateway := n.gateway.Load()
+	opened, closed := n.doors.openEach(n.config.Load(), gateway.Addresses())
+	n.reloads.commit.Lock()
+	defer n.reloads.commit.Unlock()
+	if n.reloads.isOver {
+		n.doors.close(opened)
+		return
+	}
+	n.doors.serve(gateway, n.failed)
+	n.wait(closed)
+}
+
+// clusterReady fails while the objects of the cluster are not in force.
+func (n *node) clusterReady() error {
+	if n.cluster == nil {
+		return errors.New("the cluster is not watched yet")
+	}
+	return n.cluster.Ready()
+}
+
+// runCluster watches the cluster until ctx is done.
+func (n *node) runCluster(ctx context.Context) {
+	if n.cluster != nil {
+		n.cluster.Run(ctx)
+	}
+}
