@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"slices"
 	"sync"
 
@@ -39,6 +42,9 @@ func (d *doors) open(c *config.Configuration, addresses []string) (opened []stri
 		}
 		l, err := listenOn(a, flag)
 		if err != nil {
+			if own := d.onPortOf(a); errors.Is(err, errInUse) && own != "" {
+				err = fmt.Errorf("cannot listen on %s while the gateway listens on %s; a restart brings it into force", a, own)
+			}
 			d.close(opened)
 			return nil, err
 		}
@@ -77,6 +83,17 @@ func (d *doors) find(address string) *door {
 		return d.public[i]
 	}
 	return nil
+}
+
+// onPortOf returns the address of an open socket that has the port of another address; "" if there is none.
+func (d *doors) onPortOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	for _, l := range d.offered() {
+		if _, own, _ := net.SplitHostPort(l.Addr().String()); own == port {
+			return l.Addr().String()
+		}
+	}
+	return ""
 }
 
 // close closes sockets on which nothing is served.

@@ -14,6 +14,9 @@ import (
 	"github.com/admission-gateway/gateway/proxy"
 )
 
+// errInUse is the error of an address on which something listens.
+var errInUse = errors.New("another program does already")
+
 // listenOn listens on a TCP address, also one that a gateway which drains still listens on, or says in a sentence why not and which flag chooses another.
 func listenOn(address, flag string) (*handover.Listener, error) {
 	l, err := handover.Listen(address)
@@ -23,7 +26,7 @@ func listenOn(address, flag string) (*handover.Listener, error) {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("cannot listen on %s: another program does already; choose another address with %s", address, flag)
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with %s", address, errInUse, flag)
 	case errors.Is(err, syscall.EACCES):
 		return nil, fmt.Errorf("cannot listen on %s: this user may not use that port; choose one above 1023 with %s", address, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

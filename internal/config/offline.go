@@ -6,11 +6,12 @@ import (
 )
 
 // Offline returns the configuration of a gateway that treats requests as one of c does, but asks the servers at
-// addresses, a host and a port for each upstream, in place of the upstreams' own. It reads no certificates and tokens.
-// If c identifies users, the headers X-Remote-* of requests from this machine name them.
+// addresses, a host and a port for each upstream, in place of the upstreams' own. It has one listener, and reads no
+// certificates and tokens. If c identifies users, the headers X-Remote-* of requests from this machine name them.
 func (c *Configuration) Offline(addresses []string) *Configuration {
 	o := *c
-	o.TLS, o.Upstreams, o.Routes = nil, slices.Clone(c.Upstreams), slices.Clone(c.Routes)
+	o.Listen, o.TLS, o.Listeners = Default().Listen, nil, nil
+	o.Upstreams, o.Routes = slices.Clone(c.Upstreams), slices.Clone(c.Routes)
 	for i := range o.Routes {
 		r := &o.Routes[i]
 		at := slices.IndexFunc(c.Upstreams, func(u UpstreamSpec) bool { return u.Name == r.Upstream })

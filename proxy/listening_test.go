@@ -1,0 +1,215 @@
+package proxy
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
+	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// opened are the listeners of a Gateway, on ports of loopback, by their addresses.
+type opened map[string]string
+
+// openAll serves the addresses of a Gateway that are not served yet.
+func openAll(t *testing.T, g *Gateway, at opened) {
+	t.Helper()
+	for _, address := range g.Addresses() {
+		if at[address] != "" {
+			continue
+		}
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at[address] = ln.Addr().String()
+		go func() {
+			if err := g.ServeOn(address, ln); err != nil {
+				t.Errorf("%s: %v", address, err)
+			}
+		}()
+	}
+}
+
+// frankBackend is a backend that says what it got of the client, and an HSTS of its own.
+func frankBackend(t *testing.T) string {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=1")
+		fmt.Fprintf(w, "%s for %s by %s", r.URL.Path, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
+	}))
+	t.Cleanup(api.Close)
+	return api.URL
+}
+
+// says sends the bytes of one request, after what is sent before TLS, and returns the answer.
+func says(t *testing.T, address, before string, over *tls.Config, request string) (*http.Response, string) {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }()
+	_ = nc.SetDeadline(time.Now().Add(testutil.Patience))
+	if _, err := io.WriteString(nc, before); err != nil {
+		t.Fatal(err)
+	}
+	if over != nil {
+		over = over.Clone()
+		over.InsecureSkipVerify = true
+		nc = tls.Client(nc, over)
+	}
+	if _, err := io.WriteString(nc, request); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	if err != nil {
+		t.Fatalf("%q: %v", request, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+// TestListeners: what each listener of a configuration makes of requests.
+func TestListeners(t *testing.T) {
+	open, safe := newTLS(t, credentials.ServerFiles{}).Files, newTLS(t, credentials.ServerFiles{ClientAuth: tls.RequestClientCert}).Files
+	file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
+		"listen: ':80'\n"+
+		"listeners:\n"+
+		"- {name: to-https, listen: ':81', redirectToHTTPS: {}}\n"+
+		"- {name: to-port, listen: ':82', redirectToHTTPS: {code: 301, port: 8443}}\n"+
+		"- {name: open, listen: ':443', tls: {certFile: "+open.Cert+", keyFile: "+open.Key+"}, hsts: {includeSubDomains: true}}\n"+
+		"- {name: other, listen: ':443', hosts: [other.example, '*.other.example'], tls: {certFile: "+open.Cert+", keyFile: "+open.Key+"}, hsts: {maxAgeSeconds: 0}}\n"+
+		"- {name: safe, listen: ':444', hosts: [safe.example], tls: {certFile: "+safe.Cert+", keyFile: "+safe.Key+", clientCAFile: "+safe.ClientCA+"}}\n"+
+		"- {name: balanced, listen: ':83', proxyProtocol: {from: [127.0.0.1]}}\n"+
+		"upstreams: [{name: a, endpoints: ['"+frankBackend(t)+"'], dialect: Plain}]\n")
+	c, err := config.Load(file, config.Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newTestGateway(t, c, noPolicies)
+	at := opened{}
+	openAll(t, g, at)
+	t.Cleanup(func() { _ = g.Shutdown(t.Context()) })
+	get := func(path, host string) string {
+		return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"
+	}
+	sni := func(name string) *tls.Config { return &tls.Config{ServerName: name} }
+	const year = "max-age=31536000; includeSubDomains"
+	for _, c := range []struct {
+		address, before string
+		tls             *tls.Config
+		request         string
+		code            int
+		transport, want string // Strict-Transport-Security; the body, or Location
+	}{
+		{":80", "", nil, get("/a", "any.example"), 200, "max-age=1", "/a for 127.0.0.1 by http"},
+		{":80", "", nil, get("/a", "safe.example"), 421, "", "the host 'safe.example' is not served on this connection"},
+		{":80", "", nil, "GET /a HTTP/1.1\r\n\r\n", 400, "", "Host"},
+		{":81", "", nil, get("/a?b=c%20d", "shop.example:81"), 308, "", "https://shop.example/a?b=c%20d"},
+		{":81", "", nil, get("/a", "safe.example"), 308, "", "https://safe.example/a"},
+		{":81", "", nil, get("http://shop.example/x", "shop.example"), 308, "", "https://shop.example/x"},
+		{":81", "", nil, get("/a", "[::1]:81"), 308, "", "https://[::1]/a"},
+		{":81", "", nil, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello", 308, "", "https://a/a"},
+		{":81", "", nil, "GET /a HTTP/1.0\r\n\r\n", 400, "", "Host"},
+		{":81", "", nil, get("/.well-known/acme-challenge/token", "shop.example"), 200, "max-age=1", "/.well-known/acme-challenge/token for 127.0.0.1 by http"},
+		{":81", "", nil, get("/.well-known/acme-challenge", "shop.example"), 308, "", "https://shop.example/.well-known/acme-challenge"},
+		{":82", "", nil, get("/", "shop.example:82"), 301, "", "https://shop.example:8443/"},
+		{":443", "", sni("a.example"), get("/a", "a.example"), 200, year, "/a for 127.0.0.1 by https"},
+		{":443", "", sni("a.example"), "GET /a HTTP/1.1\r\n\r\n", 400, year, "Host"},
+		{":443", "", sni("a.example"), "GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, year, "more than once"},
+		{":443", "", sni("a.example"), get("/a", "b.other.example"), 421, year, "not served"},
+		{":443", "", sni("b.other.example"), get("/a", "c.b.other.example:8443"), 200, "max-age=0", "/a for"},
+		{":443", "", sni("b.other.example"), get("/a", "a.example"), 421, "max-age=0", "not served"},
+		{":443", "", sni("safe.example"), get("/a", "safe.example"), 421, year, "not served"},
+		{":443", "", sni(""), get("/a", "10.0.0.1"), 200, year, "/a for"},
+		{":443", "", sni(""), get("/a", "other.example"), 421, year, "not served"}, // certificates of clients are asked for elsewhere
+		{":444", "", sni("safe.example"), get("/a", "safe.example"), 200, "max-age=1", "/a for"},
+		{":444", "", sni("safe.example"), get("/a", "a.example"), 404, "", "no listener takes requests for the host 'a.example'"},
+		{":83", "PROXY TCP4 192.0.2.7 10.0.0.1 1 2\r\n", nil, get("/a", "a.example"), 200, "max-age=1", "/a for 192.0.2.7 by http"},
+	} {
+		answer, body := says(t, at[c.address], c.before, c.tls, c.request)
+		got := body
+		if answer.StatusCode/100 == 3 {
+			if got = answer.Header.Get("Location"); got != c.want || body != "" {
+				t.Errorf("%s %q: sent to %q with %q, want %s", c.address, c.request, got, body, c.want)
+			}
+		}
+		if answer.StatusCode != c.code || strings.Join(answer.Header.Values(strictTransport), ", ") != c.transport || !strings.Contains(got, c.want) {
+			t.Errorf("%s %q: answered %d, %q: %s; want %d, %q: %s", c.address, c.request, answer.StatusCode, answer.Header.Values(strictTransport), got, c.code, c.transport, c.want)
+		}
+	}
+}
+
+// TestListenersReload: another configuration has other listeners, and certificates that nothing has changed are kept.
+func TestListenersReload(t *testing.T) {
+	files := newTLS(t, credentials.ServerFiles{}).Files
+	load := func(listeners string) *config.Configuration {
+		file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nlisten: ''\nlisteners: ["+listeners+"]\n"+
+			"upstreams: [{name: a, endpoints: ['http://127.0.0.1:1'], dialect: Plain}]\n")
+		c, err := config.Load(file, config.Flags{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	secure := "tls: {certFile: " + files.Cert + ", keyFile: " + files.Key
+	g := newTestGateway(t, load("{name: a, listen: ':1', "+secure+"}}"), noPolicies)
+	next := func(listeners string, table *routing.Table) (*Gateway, error) {
+		return g.Next(Options{Config: load(listeners), Routing: table, Policies: noPolicies, Metrics: g.metrics, Log: g.log, Limiter: g.limiter, States: g.states})
+	}
+	same, err := next("{name: b, listen: ':2', hosts: [b.example], "+secure+"}}, {name: c, listen: ':3'}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(same.Addresses()); got != "[:2 :3]" {
+		t.Errorf("the addresses are %s", got)
+	}
+	if before, after := g.listening.certificates, same.listening.certificates; len(before) != 1 || len(after) != 1 || before[0] != after[0] {
+		t.Errorf("certificates are read again: %v, %v", before, after)
+	}
+	same.Discard()
+	if n := g.listening.certificates[0].lease.holders.Load(); n != 1 {
+		t.Errorf("%d hold the certificates", n)
+	}
+	if _, err := next("{name: b, listen: ':2'}, {name: c, listen: ':3', "+secure+", clientCAFile: /none}}", nil); err == nil || err.Error() != "listeners[1].tls: the file '/none' may not be read: no such file or directory" {
+		t.Errorf("got %v", err)
+	}
+	pair := credentialstest.NewAuthority(t, "a").Server(t, []string{"shop.example"})
+	table := &routing.Table{Listeners: []routing.Listener{
+		{Gateway: "ns/gw", Section: "http", Port: 80},
+		{Gateway: "ns/gw", Section: "bad", Port: 443, Host: "bad.example", TLS: &routing.ListenerTLS{Certificates: []routing.Certificate{{Chain: []byte("x"), Key: []byte("y")}}}},
+		{Gateway: "ns/gw", Section: "https", Port: 443, Host: "*.example", TLS: &routing.ListenerTLS{Certificates: []routing.Certificate{{Chain: pair.Cert, Key: pair.Key}}}},
+		{Gateway: "ns/gw", Section: "mixed", Port: 80, TLS: &routing.ListenerTLS{Certificates: []routing.Certificate{{Chain: pair.Cert, Key: pair.Key}}}},
+	}}
+	tabled, err := next("{name: a, listen: ':1'}", table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tabled.Discard()
+	if got := fmt.Sprint(tabled.Addresses()); got != "[:1 :80 :443]" {
+		t.Errorf("the addresses are %s", got)
+	}
+	at := tabled.listening.set
+	if made := at.Socket(":443").Made("bad.example"); made == nil || made.Name != "ns/gw/https" || made.Routes != 3 {
+		t.Errorf("the listener is %+v", made)
+	}
+	if l, _ := at.Take(":80", nil, false, []byte("any")); l == nil || l.Name != "ns/gw/http" || l.Routes != 1 {
+		t.Errorf("the listener is %+v", l)
+	}
+}
