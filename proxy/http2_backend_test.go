@@ -99,6 +99,59 @@ func TestHTTP2Backend(t *testing.T) {
 	}
 }
 
+// What is said of trailers reaches the other side if the trailers do, which takes HTTP/2 on both.
+func TestTrailersAreAnnounced(t *testing.T) {
+	behind := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		announced := fmt.Sprint(r.Trailer)
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Add("Trailer", "X-Got")
+		w.Header().Add("Trailer", "X-Other")
+		_, _ = io.WriteString(w, announced)
+		w.(http.Flusher).Flush()
+		w.Header().Set("X-Got", r.Trailer.Get("X-Sum"))
+		w.Header().Set("X-Other", "b")
+	}))
+	behind.EnableHTTP2 = true
+	behind.StartTLS()
+	defer behind.Close()
+	for _, c := range []struct {
+		client               bool // by HTTP/2
+		backend              config.HTTPProtocol
+		announced, got, want string
+	}{
+		{true, config.HTTP2Protocol, "map[X-Sum:[]]", "map[X-Got:[] X-Other:[]]", "map[X-Got:[a] X-Other:[b]]"},
+		{false, config.HTTP2Protocol, "map[]", "map[]", "map[]"},
+		{true, config.HTTP1Protocol, "map[]", "map[]", "map[]"},
+	} {
+		settings, err := config.Load("", config.Flags{Upstream: behind.URL, Dialect: "Plain"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &settings.Upstreams[0]
+		u.Protocol, u.TLS = c.backend, &config.UpstreamTLS{InsecureSkipTLSVerify: true}
+		front := serveGateway(t, newTestGateway(t, settings, noPolicies), nil)
+		transport := &http.Transport{Protocols: new(http.Protocols)}
+		transport.Protocols.SetHTTP1(!c.client)
+		transport.Protocols.SetUnencryptedHTTP2(c.client)
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequest(http.MethodPut, "http://"+front+"/", io.MultiReader(strings.NewReader("body")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Trailer = http.Header{"X-Sum": {"a"}}
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(answer.Trailer)
+		body, err := io.ReadAll(answer.Body)
+		if want := fmt.Sprint(answer.Trailer); err != nil || string(body) != c.announced || got != c.got || want != c.want {
+			t.Errorf("HTTP/2 %v to %s: %v, the backend hears of %s, the client of %s and gets %s", c.client, c.backend, err, body, got, want)
+		}
+		_ = answer.Body.Close()
+	}
+}
+
 // upgraded goes on in another protocol, and returns what comes back.
 func upgraded(t *testing.T, front string) string {
 	t.Helper()

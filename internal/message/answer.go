@@ -1,5 +1,7 @@
 package message
 
+import "bytes"
+
 // Answer is the head of an answer of a backend. Its slices alias the bytes
 // that were parsed.
 type Answer struct {
@@ -13,6 +15,8 @@ type Answer struct {
 	// Upgrade is the protocol that a 101 (Switching Protocols) goes on in; nil if it does not say
 	// so in one way only.
 	Upgrade []byte
+	// Trailer is what the answer says of the fields that will come behind its body; nil if it says nothing.
+	Trailer []byte
 
 	headers []Header
 	lines   []span // of each header line in the head, CR LF included
@@ -79,6 +83,12 @@ func (a *Answer) Parse(b []byte) error {
 				return badAnswer("the answer has a 'Transfer-Encoding' that is not supported")
 			}
 			a.Chunked = true
+		case FieldTrailer:
+			if again {
+				a.Trailer = append(append(bytes.Clone(a.Trailer), ", "...), l.Value...)
+			} else {
+				a.Trailer = l.Value
+			}
 		case FieldConnection:
 			named = true
 		case FieldUpgrade:

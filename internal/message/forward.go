@@ -37,6 +37,9 @@ type Forward struct {
 	// that it has one of unknown length.
 	Length    int64
 	IsChunked bool
+	// SendsTrailers says that the fields behind the body are sent too, so that the word of a client of HTTP/2 which there
+	// will be stays true.
+	SendsTrailers bool
 }
 
 // An Origin is what a proxy says of a request as its client sent it. What it does not say is empty.
@@ -67,7 +70,8 @@ func (h *Head) AppendForward(dst []byte, f *Forward) []byte {
 	}
 	for i := range h.headers {
 		l := &h.headers[i]
-		if l.Dropped || l.Field != FieldOther && skip.Has(l.Field) || f.Edits != nil && f.Edits.removes(l.Name) {
+		isLost := l.Dropped && !(l.Field == FieldTrailer && f.SendsTrailers && h.IsHTTP2)
+		if isLost || l.Field != FieldOther && skip.Has(l.Field) || f.Edits != nil && f.Edits.removes(l.Name) {
 			continue
 		}
 		dst = appendLine(dst, l.Name, l.Value)

@@ -27,6 +27,7 @@ type Response struct {
 	body        bodyKind
 	apart       []byte // the body, if it is apart
 	stream      Stream // the body, if it is not nil
+	trailer     []byte // see SetTrailer
 
 	isOwn bool   // the gateway's own answer is in bytes
 	other []byte // memory for the other kind of answer
@@ -116,7 +117,7 @@ func (r *Response) Reset(kept int) {
 // forget forgets the answer and keeps its memory.
 func (r *Response) forget() {
 	r.status, r.start, r.head, r.bytes = 0, 0, 0, r.bytes[:0]
-	r.isIndexed, r.removed, r.body, r.apart, r.stream = false, 0, behindHead, nil, nil
+	r.isIndexed, r.removed, r.body, r.apart, r.stream, r.trailer = false, 0, behindHead, nil, nil, nil
 }
 
 // Discard forgets the answer. If its body is a stream, the backend's connection ends with it.
@@ -181,6 +182,13 @@ func (r *Response) Spare() []byte { return r.spare[:0] }
 // SetStream makes the body one that is still on its way.
 func (r *Response) SetStream(s Stream) { r.stream = s }
 
+// SetTrailer keeps what a backend says of the fields that will come behind the body. It is true as long as the body is the
+// backend's stream, and for a client who gets them.
+func (r *Response) SetTrailer(value []byte) { r.trailer = bytes.Clone(value) }
+
+// Trailer returns what SetTrailer was given.
+func (r *Response) Trailer() []byte { return r.trailer }
+
 // SetBody gives the answer another body, which it keeps. It returns memory that the caller may use instead.
 func (r *Response) SetBody(body []byte) (memory []byte) {
 	memory = r.spare[:0]
@@ -203,7 +211,7 @@ func (r *Response) CopyFrom(other *Response) {
 
 // Detach moves the answer to a response of its own, which takes no more memory than the answer needs.
 func (r *Response) Detach() *Response {
-	d := &Response{status: r.status, bytes: slices.Clone(r.Head()), stream: r.stream}
+	d := &Response{status: r.status, bytes: slices.Clone(r.Head()), stream: r.stream, trailer: r.trailer}
 	d.head = len(d.bytes)
 	if r.stream == nil {
 		d.SetBorrowedBody(slices.Clone(r.Body()))

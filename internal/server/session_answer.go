@@ -25,20 +25,26 @@ func (x *streamExchange) Send(m *message.Response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x.rest()
-	x.sendHead(head, len(rest) == 0)
+	x.sendHead(head, nil, len(rest) == 0)
 	_ = x.sendData(rest, true) // the client is gone, and finish finds out
 	s.flush()
 	s.drainWithAnswer()
 }
 
-// sendHead sends the head of the answer. The lock is held.
-func (x *streamExchange) sendHead(head []byte, isEnd bool) {
+// sendHead sends the head of the answer, and what it says of trailers. The lock is held.
+func (x *streamExchange) sendHead(head, trailer []byte, isEnd bool) {
 	if x.gone.Load() {
 		return
 	}
 	x.isEnded = isEnd
 	x.endPlace()
-	x.session.out.block(x.id, isEnd, x.session.frame, func(dst []byte) []byte { return h2.AppendAnswer(dst, head) })
+	x.session.out.block(x.id, isEnd, x.session.frame, func(dst []byte) []byte {
+		dst = h2.AppendAnswer(dst, head)
+		if trailer != nil {
+			dst = h2.AppendField(dst, []byte("trailer"), trailer)
+		}
+		return dst
+	})
 }
 
 // sendData sends data as the windows allow. The last of it ends the stream. The lock is held, but not while it waits.
@@ -125,7 +131,7 @@ func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ah
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		x.rest()
-		x.sendHead(head, true)
+		x.sendHead(head, nil, true)
 		s.flush()
 		s.drainWithAnswer()
 		return 0, nil
@@ -138,7 +144,10 @@ func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ah
 	if flow != Whole && s.server.flows(x) {
 		body.Interrupt()
 	}
-	out := &streamSender{x, head, body, e == nil}
+	out := &streamSender{exchange: x, head: head, body: body, hasTrailers: e == nil}
+	if out.hasTrailers {
+		out.trailer = m.Trailer()
+	}
 	answer := stream{server: s.server, out: out, answered: &x.answered, body: body, framing: byFrames}
 	sent, err := answer.carry(e, ahead)
 	if err == nil || !x.answered {
@@ -170,6 +179,7 @@ type streamSender struct {
 	body     message.Stream
 	// hasTrailers is set if the answer passes as it comes, so that its trailers do.
 	hasTrailers bool
+	trailer     []byte // what the head says of them; nil if it says nothing
 }
 
 // sendPart implements sender.
@@ -180,7 +190,7 @@ func (o *streamSender) sendPart(p []byte, isLast bool) error {
 	defer s.mu.Unlock()
 	if o.head != nil {
 		x.rest()
-		x.sendHead(o.head, false)
+		x.sendHead(o.head, o.trailer, false)
 		o.head = nil
 	}
 	var trailers []message.Header

@@ -166,11 +166,11 @@ func (x *streamExchange) expect() {
 	}
 }
 
-// HasArrived implements Exchange.
+// HasArrived implements Exchange. A body with trailers counts as one that is to come, because only an upload has them.
 func (x *streamExchange) HasArrived() bool {
 	x.session.mu.Lock()
 	defer x.session.mu.Unlock()
-	return x.isExtended || x.isBodyOver && x.body.err == nil
+	return x.isExtended || x.isBodyOver && x.body.err == nil && x.trailers == nil
 }
 
 // BodyBytes implements Exchange.

@@ -34,7 +34,7 @@ func (x *streamExchange) SendTunnel(head []byte, backend net.Conn, closeBackend 
 		t.end()
 	}
 	s.mu.Lock()
-	x.sendHead(answer, false)
+	x.sendHead(answer, nil, false)
 	s.flush()
 	s.mu.Unlock()
 	t.run(nil)

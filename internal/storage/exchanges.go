@@ -268,6 +268,7 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	if !e.Memory.MaySend() {
 		return nil, e.Exhausted() // what policies have judged may not be whole
 	}
+	f.SendsTrailers = m.Upload != nil && b.Client.MaySendTrailers()
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,

@@ -52,6 +52,9 @@ func (s *session) roundTrip(sl slot, req *Request, resp *message.Response) error
 	case body != nil:
 		s.transport.pool.answered(sl.conn, outcomeOfStatus(x.answer.Status, req))
 		resp.SetStream(body)
+		if x.answer.Trailer != nil {
+			resp.SetTrailer(x.answer.Trailer)
+		}
 		return nil
 	}
 	x.release(sending.finish(), outcomeOfStatus(x.answer.Status, req))

@@ -99,6 +99,9 @@ func (c *Client) Conns() (open, idle int) {
 // Dialled returns how many connections were made so far for requests.
 func (c *Client) Dialled() uint64 { return c.dialled.Load() }
 
+// MaySendTrailers reports whether fields behind the body of a request may reach the backend: they do by HTTP/2.
+func (c *Client) MaySendTrailers() bool { return c.dialer.mayBeHTTP2() }
+
 // Renew has all connections made anew: idle ones are closed now, the others when they come back.
 func (c *Client) Renew() { c.pool.renew() }
 
