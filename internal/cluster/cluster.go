@@ -8,14 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/admission-gateway/gateway/internal/ingress"
 	"github.com/admission-gateway/gateway/internal/routing"
@@ -26,38 +22,12 @@ import (
 // translations as one takes.
 const quiet = 10 * time.Millisecond
 
-// What is kept of a kind at most.
-const (
-	maxObjects = 200_000
-	maxBytes   = 1 << 30
-)
-
-// Options of a Watcher.
-type Options struct {
-	// Config is the API server, and the gateway's account there.
-	Config *rest.Config
-	// Namespaces are those whose objects count; none are all.
-	Namespaces []string
-	// Controller, GatewayClass, Pool, Published and Service are as in ingress.Options.
-	Controller, GatewayClass string
-	Pool                     []netip.Prefix
-	Published                []string
-	Service                  types.NamespacedName
-	// Lease is the Lease of the gateway that writes statuses, and Identity the name of this one in it.
-	Lease    types.NamespacedName
-	Identity string
-	// Apply brings a table into force. It is called by one goroutine, and not with two tables that are equal one after the
-	// other. An error leaves the table before in force.
-	Apply func(*routing.Table) error
-	Log   *slog.Logger
-}
-
 // A Watcher keeps routes up to date with a cluster.
 type Watcher struct {
 	options    Options
 	client     *client
 	states     *state.Manager
-	sources    []source
+	read       collections
 	translator *ingress.Translator
 	changed    chan struct{} // has something in it if something has changed
 	writer     *writer
@@ -79,7 +49,7 @@ func New(o Options) (*Watcher, error) {
 	if w.states, err = state.NewManager(state.Options{Log: o.Log, Read: func(schema.GroupVersionKind) { w.notice() }}); err != nil {
 		return nil, err
 	}
-	w.sources = sourcesOf(o.Namespaces)
+	w.read = collections{sourcesOf(o.Namespaces), o.Log}
 	w.writer = newWriter(c, o, w.notice)
 	reason := "the objects of the cluster have not been read yet"
 	w.problem.Store(&reason)
@@ -105,8 +75,8 @@ func (w *Watcher) Ready() error {
 // Run watches until ctx is done.
 func (w *Watcher) Run(ctx context.Context) {
 	var all []*state.Source
-	for i := range w.sources {
-		all = append(all, &w.sources[i].Source)
+	for i := range w.read.sources {
+		all = append(all, &w.read.sources[i].Source)
 	}
 	w.states.Start(w.client)
 	w.states.Apply(all)
@@ -134,21 +104,9 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// pause waits, and reports whether ctx is not done.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // translate brings what the objects come to now into force.
 func (w *Watcher) translate() {
-	objects, err := w.snapshot()
+	objects, err := w.read.snapshot(w.states)
 	if err != nil {
 		if w.applied == nil {
 			reason := err.Error()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"log/slog"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
@@ -10,6 +11,18 @@ import (
 	"github.com/admission-gateway/gateway/internal/ingress"
 	"github.com/admission-gateway/gateway/internal/state"
 )
+
+// What is kept of a kind at most.
+const (
+	maxObjects = 200_000
+	maxBytes   = 1 << 30
+)
+
+// collections are all collections that routes are made of.
+type collections struct {
+	sources []source
+	log     *slog.Logger
+}
 
 // A source is a collection of a kind, with its objects in Go's types.
 type source struct {
@@ -42,11 +55,11 @@ func sourcesOf(namespaces []string) []source {
 }
 
 // snapshot returns all objects, once all collections have been read.
-func (w *Watcher) snapshot() (*ingress.Objects, error) {
+func (c *collections) snapshot(states *state.Manager) (*ingress.Objects, error) {
 	all := &ingress.Objects{}
-	for i := range w.sources {
-		s := &w.sources[i]
-		nodes, known := w.states.Known(&s.Source)
+	for i := range c.sources {
+		s := &c.sources[i]
+		nodes, known := states.Known(&s.Source)
 		if !known {
 			return nil, fmt.Errorf("the collection '%s' of the cluster has not been read yet", s.Path)
 		}
@@ -54,7 +67,7 @@ func (w *Watcher) snapshot() (*ingress.Objects, error) {
 		for _, n := range nodes {
 			o, was := s.read[n]
 			if !was {
-				o = w.decode(s.kind, n)
+				o = c.decode(s.kind, n)
 			}
 			if read[n] = o; o != nil {
 				s.kind.Add(all, o)
@@ -66,10 +79,10 @@ func (w *Watcher) snapshot() (*ingress.Objects, error) {
 }
 
 // decode returns an object in the type of its kind; nil if it cannot be read.
-func (w *Watcher) decode(k *ingress.Kind, n document.Node) any {
+func (c *collections) decode(k *ingress.Kind, n document.Node) any {
 	o := k.New()
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(n.Raw(), o); err != nil {
-		w.options.Log.Warn("an object of the cluster cannot be read", "kind", k.Kind, "cause", err)
+		c.log.Warn("an object of the cluster cannot be read", "kind", k.Kind, "cause", err)
 		return nil
 	}
 	return o

@@ -5,34 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
-
-// A routeObject is a route of any kind, as far as the kinds are alike.
-type routeObject struct {
-	kind string
-	metav1.Object
-	parents []gatewayv1.ParentReference
-	hosts   []gatewayv1.Hostname
-	status  *gatewayv1.RouteStatus
-}
-
-// An attached parent is a Gateway or a ListenerSet of the controller's that a route names.
-type attachedParent struct {
-	index   int // of the reference
-	gateway *gateway
-	// refused is why the route is not accepted there.
-	refused fault
-	takes   []attachment
-}
-
-// An attachment is a listener that takes requests for a route, and for which host.
-type attachment struct {
-	listener *listener
-	host     string
-}
 
 // attach finds what of the references of a route leads to the controller's listeners.
 func (c *translation) attach(r *routeObject) []attachedParent {

@@ -21,12 +21,6 @@ const (
 	protocolWSS = "kubernetes.io/wss"
 )
 
-// A service is a Service with its endpoints; the Service is nil if there are endpoints alone.
-type service struct {
-	*corev1.Service
-	slices []*discoveryv1.EndpointSlice
-}
-
 // servicesOf finds Services and their endpoints by name.
 func servicesOf(in *Objects) map[types.NamespacedName]*service {
 	all := make(map[types.NamespacedName]*service, len(in.Services))
@@ -46,22 +40,6 @@ func servicesOf(in *Objects) map[types.NamespacedName]*service {
 		s.slices = append(s.slices, e)
 	}
 	return all
-}
-
-// A target is what a reference to a backend leads to.
-type target struct {
-	name    types.NamespacedName
-	port    int32
-	isHTTP2 bool
-	policy  *tlsPolicy // nil: it is spoken to without TLS
-	// fault is why requests cannot go there.
-	fault string
-}
-
-// backendKey tells backends of the table apart.
-type backendKey struct {
-	target
-	client *routing.Certificate
 }
 
 // target follows a reference to a backend.

@@ -6,25 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/admission-gateway/gateway/internal/routing"
 )
-
-// A tlsPolicy is a BackendTLSPolicy, with what it comes to.
-type tlsPolicy struct {
-	*gatewayv1.BackendTLSPolicy
-	tls routing.BackendTLS
-	// refused is why it cannot be used, conflict why an older one counts, unresolved which authority is not known.
-	refused, conflict, unresolved fault
-	wins                          bool // for one of its targets
-	ancestors                     []*gateway
-}
-
-// A policyTarget is a port of a Service, or all its ports.
-type policyTarget struct {
-	service types.NamespacedName
-	section string
-}
 
 // tlsPolicies reads the BackendTLSPolicies. Of those for one target the first one counts.
 func (c *translation) tlsPolicies() map[policyTarget][]*tlsPolicy {
@@ -128,9 +110,6 @@ func (r *reading) descend(t policyTarget) *tlsPolicy {
 	}
 	return all[0]
 }
-
-// maxAncestors is how many ancestors a policy may have in its status.
-const maxAncestors = 16
 
 func (p *tlsPolicy) addAncestor(g *gateway) {
 	if g == nil || len(p.ancestors) == maxAncestors {

@@ -10,50 +10,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/routing"
 )
 
-// The kinds of Gateway API.
-const (
-	kindGatewayClass     = "GatewayClass"
-	kindGateway          = "Gateway"
-	kindListenerSet      = "ListenerSet"
-	kindHTTPRoute        = "HTTPRoute"
-	kindGRPCRoute        = "GRPCRoute"
-	kindTLSRoute         = "TLSRoute"
-	kindTCPRoute         = "TCPRoute"
-	kindUDPRoute         = "UDPRoute"
-	kindBackendTLSPolicy = "BackendTLSPolicy"
-)
-
-// Core kinds.
-const (
-	kindSecret    = "Secret"
-	kindConfigMap = "ConfigMap"
-	kindService   = "Service"
-)
-
-// A gateway is a Gateway of the controller's.
-type gateway struct {
-	*gatewayv1.Gateway
-	listeners []*listener // its own
-	sets      []*listenerSet
-	addresses []netip.Addr
-	shown     []gatewayv1.GatewayStatusAddress
-	// refused is why it is not accepted, unaddressed why its addresses cannot be served, unresolved why its client
-	// certificate is not known.
-	refused, unaddressed, unresolved fault
-	// client is what it shows to backends; nil is nothing.
-	client *routing.Certificate
-	// letsStrangersIn says that a listener serves clients without a valid certificate.
-	letsStrangersIn bool
-}
-
-// A listenerSet is a ListenerSet of such a Gateway.
-type listenerSet struct {
-	*gatewayv1.ListenerSet
-	gateway   *gateway
-	listeners []*listener
-	refused   fault
-}
-
 // classes finds the GatewayClasses that count.
 func (c *translation) classes() {
 	c.owned = map[string]bool{}
@@ -178,13 +134,4 @@ func (c *translation) open(g *gateway) {
 		})
 		g.letsStrangersIn = g.letsStrangersIn || l.tls != nil && l.tls.LetsStrangersIn
 	}
-}
-
-// all returns the listeners of a Gateway and of its ListenerSets.
-func (g *gateway) all() []*listener {
-	all := g.listeners[:len(g.listeners):len(g.listeners)]
-	for _, s := range g.sets {
-		all = append(all, s.listeners...)
-	}
-	return all
 }

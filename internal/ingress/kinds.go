@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -72,11 +71,10 @@ func of[T any](group, kind, plural string, in func(*Objects) *[]*T, versions ...
 	}
 }
 
-func (k Kind) optional() Kind             { k.IsOptional = true; return k }
-func (k Kind) clusterScoped() Kind        { k.IsClusterScoped = true; return k }
-func (k Kind) written() Kind              { k.HasStatus = true; return k }
-func (k Kind) narrowed(query string) Kind { k.Query = query; return k }
+func (k Kind) optional() Kind { k.IsOptional = true; return k }
 
-func serviceName(namespace, name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: namespace, Name: name}
-}
+func (k Kind) clusterScoped() Kind { k.IsClusterScoped = true; return k }
+
+func (k Kind) written() Kind { k.HasStatus = true; return k }
+
+func (k Kind) narrowed(query string) Kind { k.Query = query; return k }

@@ -7,50 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
-	"github.com/admission-gateway/gateway/internal/routing"
 )
-
-// A listener is one of a Gateway, or of a ListenerSet.
-type listener struct {
-	gateway *gateway
-	set     *listenerSet // nil for the Gateway's own
-	spec    gatewayv1.Listener
-	path    string // of the field that has it
-	host    string
-	kinds   []gatewayv1.RouteGroupKind
-	allowed namespaceRule // whose routes it takes
-	tls     *routing.ListenerTLS
-	// refused is why it is not accepted, conflict with what it is in conflict, unresolved what it refers to in vain.
-	refused, conflict, unresolved fault
-	// lacks is why it cannot be served although it is accepted.
-	lacks fault
-	// overlaps are the names of the listeners of the port that may take requests of one connection for it.
-	overlaps []string
-	isOpen   bool
-	index    int // in the table, if it is open
-	attached int32
-}
-
-// namespace is the one of the object that has the listener.
-func (l *listener) namespace() string {
-	if l.set != nil {
-		return l.set.Namespace
-	}
-	return l.gateway.Namespace
-}
-
-// isValid reports whether the listener can be served, as far as it is up to itself.
-func (l *listener) isValid() bool { return !l.refused.is() && !l.conflict.is() && !l.lacks.is() }
-
-// problem notes what is wrong with a field of the listener.
-func (c *translation) listenerProblem(l *listener, field, message string) {
-	if l.set != nil {
-		c.problem(kindListenerSet, l.set.Namespace, l.set.Name, l.path+field, message)
-		return
-	}
-	c.problem(kindGateway, l.gateway.Namespace, l.gateway.Name, l.path+field, message)
-}
 
 // newListener reads a listener.
 func (c *translation) newListener(g *gateway, s *listenerSet, spec gatewayv1.Listener, path string) *listener {
@@ -123,12 +80,6 @@ func hostProblem(host string) string {
 		return fmt.Sprintf("the host '%s' must be a name, not an address", host)
 	}
 	return ""
-}
-
-// A claim is a port, and a host on it, that a listener has.
-type claim struct {
-	group string // of those that have the addresses in common
-	*listener
 }
 
 // groupOf names those that have the addresses of a Gateway in common: all, unless each has its own.
@@ -212,14 +163,6 @@ func conflictOf(l, other *listener) fault {
 		return fault{string(gatewayv1.ListenerReasonHostnameConflict), fmt.Sprintf("the listener '%s' of '%s/%s' has %s on the port %d", name, other.namespace(), other.owner(), host, l.spec.Port)}
 	}
 	return fault{}
-}
-
-// owner is the name of the object that has the listener.
-func (l *listener) owner() string {
-	if l.set != nil {
-		return l.set.Name
-	}
-	return l.gateway.Name
 }
 
 // overlaps finds listeners with TLS on one port whose hosts overlap, so that clients may send requests for one on a

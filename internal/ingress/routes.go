@@ -3,73 +3,8 @@ package ingress
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/admission-gateway/gateway/internal/routing"
 )
-
-// A made route is a rule of a route, without where it takes requests from.
-type madeRule struct {
-	routing.Route
-	// backends are those of Route.Backends, and mirrors those of its filters, before they are in the table.
-	backends []weighted
-	isHTTP2  bool
-}
-
-// weighted is a backend's share of a rule.
-type weighted struct {
-	target  target
-	weight  int32
-	filters []routing.Filter
-}
-
-// routes translates HTTPRoutes and GRPCRoutes, the oldest first.
-func (c *translation) routes() {
-	type one struct {
-		metav1.Object
-		translate func()
-	}
-	all := make([]one, 0, len(c.in.HTTPRoutes)+len(c.in.GRPCRoutes))
-	for _, r := range c.in.HTTPRoutes {
-		all = append(all, one{r, func() { c.httpRoute(r) }})
-	}
-	for _, r := range c.in.GRPCRoutes {
-		all = append(all, one{r, func() { c.grpcRoute(r) }})
-	}
-	slices.SortStableFunc(all, older[one])
-	for i := range all {
-		all[i].translate()
-	}
-}
-
-// A reading is a route whose rules are read.
-type reading struct {
-	*translation
-	object routeObject
-	// gateways are those whose listeners take requests for the route.
-	gateways []*gateway
-	// unresolved is the first reference that leads nowhere, unsupported the first value that cannot be carried out.
-	unresolved, unsupported fault
-	// dropped counts the rules that are not in force for it.
-	dropped int
-}
-
-func (r *reading) problem(path, message string) {
-	r.translation.problem(r.object.kind, r.object.GetNamespace(), r.object.GetName(), path, message)
-}
-
-// unresolve notes a reference that leads nowhere.
-func (r *reading) unresolve(path string, f fault) {
-	r.unresolved = first(r.unresolved, f)
-	r.problem(path, f.message)
-}
-
-// unsupport notes a value that cannot be carried out.
-func (r *reading) unsupport(path, message string) {
-	r.unsupported = first(r.unsupported, fault{string(gatewayv1.RouteReasonUnsupportedValue), path + ": " + message})
-	r.problem(path, message)
-}
 
 // begin finds the parents of a route; a nil reading means that it is none of the controller's.
 func (c *translation) begin(o routeObject) (*reading, []attachedParent) {
@@ -143,11 +78,6 @@ func (r *reading) put(rule *madeRule, parents []attachedParent) {
 		}
 		r.out.Table.Routes = append(r.out.Table.Routes, one)
 	}
-}
-
-// asksTLS reports whether a backend of the rule is spoken to by TLS.
-func (m *madeRule) asksTLS() bool {
-	return slices.ContainsFunc(m.backends, func(b weighted) bool { return b.target.policy != nil })
 }
 
 // appendAttachments adds the listeners that are open, each host once.

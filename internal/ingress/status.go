@@ -1,34 +1,15 @@
 package ingress
 
 import (
-	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
-
-// A Status is what became of an object of the controller's.
-type Status struct {
-	Kind, Namespace, Name string
-	// Version is the resourceVersion of the object that it is about.
-	Version string
-	// Value is the whole status, in the type that the API has for it. What others said in it stays.
-	Value any
-	// HasChanged says that the object has another one.
-	HasChanged bool
-}
-
-// statuses collects what became of objects.
-type statuses struct {
-	now time.Time
-	all []Status
-}
 
 func (s *statuses) add(kind string, o metav1.Object, value any, hasChanged bool) {
 	s.all = append(s.all, Status{kind, o.GetNamespace(), o.GetName(), o.GetResourceVersion(), value, hasChanged})
@@ -386,27 +367,4 @@ func (s *statuses) ingress(o *networkingv1.Ingress, shown []gatewayv1.GatewaySta
 		return a.IP == b.IP && a.Hostname == b.Hostname
 	})
 	s.add(kindIngress, o, &v, !same)
-}
-
-// Target returns the path of the status of an object at an API server.
-func (s *Status) Target() (string, error) {
-	for i := range Kinds {
-		if k := &Kinds[i]; k.Kind == s.Kind {
-			return k.Path(s.Namespace) + "/" + s.Name + "/status", nil
-		}
-	}
-	return "", fmt.Errorf("the kind '%s' has no status", s.Kind)
-}
-
-// Fields are the fields that the controller writes in the status of such an object.
-func (s *Status) Fields() []string {
-	switch s.Value.(type) {
-	case *gatewayv1.GatewayStatus:
-		return []string{"addresses", "conditions", "listeners", "attachedListenerSets"}
-	case *gatewayv1.ListenerSetStatus:
-		return []string{"conditions", "listeners"}
-	case *networkingv1.IngressStatus:
-		return []string{"loadBalancer"}
-	}
-	return nil
 }

@@ -14,12 +14,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/routing"
 )
 
-// A pair is what a Secret has of a certificate and its key.
-type pair struct {
-	certificate *routing.Certificate // nil if it has none that can be used
-	problem     string
-}
-
 // pairOf reads a Secret of the type kubernetes.io/tls.
 func pairOf(s *corev1.Secret) pair {
 	chain, key := s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey]
@@ -67,12 +61,6 @@ func (c *translation) secret(name types.NamespacedName, invalid string) (*routin
 		return nil, fault{invalid, fmt.Sprintf("the Secret '%s' %s", name, p.problem)}
 	}
 	return p.certificate, fault{}
-}
-
-// authorities are what a ConfigMap has of certificates of authorities.
-type authorities struct {
-	pem     []byte // nil if it has none that can be used
-	problem string
 }
 
 // caKey is the key of the certificates in a ConfigMap.

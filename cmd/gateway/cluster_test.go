@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/cluster/clustertest"
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// ingressOf starts a gateway that routes by the objects of an API server, on the loopback alone.
+func ingressOf(t *testing.T, s *clustertest.Server) *process {
+	t.Helper()
+	kubeconfig := write(t, "kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, s.URL))
+	file := write(t, "gateway.yaml", fmt.Sprintf("apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\ndrainSeconds: 0\nkubernetes: {watch: {kubeconfig: %q, addresses: [127.0.0.1]}}\n", kubeconfig))
+	return startUnready(t, "", "--config", file)
+}
+
+// The paths of the objects of these tests.
+const (
+	gatewayPath = "/apis/gateway.networking.k8s.io/v1/namespaces/ns/gateways/gw"
+	routePath   = "/apis/gateway.networking.k8s.io/v1/namespaces/ns/httproutes/app"
+)
+
+// serveApp puts a Gateway on a port, and a route to an app, into a cluster.
+func serveApp(t *testing.T, s *clustertest.Server, port, app, path string) {
+	t.Helper()
+	host, appPort, err := net.SplitHostPort(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Put("/apis/gateway.networking.k8s.io/v1/gatewayclasses/ours", `{"metadata":{"name":"ours"},"spec":{"controllerName":"admission-gateway.io/gateway"}}`)
+	s.Put("/api/v1/namespaces/ns", `{"metadata":{"name":"ns"}}`)
+	s.Put("/api/v1/namespaces/ns/services/app", `{"metadata":{"name":"app","namespace":"ns"},"spec":{"ports":[{"name":"http","port":80}]}}`)
+	s.Put("/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices/app", fmt.Sprintf(`{"metadata":{"name":"app","namespace":"ns","labels":{"kubernetes.io/service-name":"app"}},"addressType":"IPv4","ports":[{"name":"http","port":%s}],"endpoints":[{"addresses":[%q]}]}`, appPort, host))
+	s.Put(routePath, fmt.Sprintf(`{"metadata":{"name":"app","namespace":"ns"},"spec":{"parentRefs":[{"name":"gw"}],"rules":[{"matches":[{"path":{"value":%q}}],"backendRefs":[{"name":"app","port":80}]}]}}`, path))
+	s.Put(gatewayPath, fmt.Sprintf(`{"metadata":{"name":"gw","namespace":"ns"},"spec":{"gatewayClassName":"ours","listeners":[{"name":"http","port":%s,"protocol":"HTTP"}]}}`, port))
+}
+
+// TestIngressController: the gateway serves the listeners and routes of a cluster as they are, without a backend of its own
+// configuration, goes on while the API server is away, and is not ready before it has read the objects.
+func TestIngressController(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
+	t.Cleanup(app.Close)
+	s := clustertest.New(t)
+	s.Fail(true)
+	p := ingressOf(t, s)
+	testutil.Eventually(t, "it waits for the API server", func() bool {
+		r := p.get("/readyz?verbose")
+		return r.code == 503 && strings.Contains(r.body, "cluster")
+	})
+	_, port, _ := net.SplitHostPort(testutil.FreeAddress(t))
+	address := "http://127.0.0.1:" + port
+	serveApp(t, s, port, strings.TrimPrefix(app.URL, "http://"), "/a")
+	s.Fail(false)
+	testutil.Eventually(t, "it is ready", func() bool { return p.get("/readyz").code == 200 })
+	testutil.Eventually(t, "the route is served", func() bool { return fetch(address+"/a/b").body == "app /a/b" })
+	if r := fetch(address + "/b"); r.code != 404 {
+		t.Errorf("a path of no route is answered %+v", r)
+	}
+	s.Fail(true)
+	s.CloseClientConnections()
+	if r := fetch(address + "/a"); r.body != "app /a" {
+		t.Errorf("without the API server a request is answered %+v", r)
+	}
+	_, other, _ := net.SplitHostPort(testutil.FreeAddress(t))
+	serveApp(t, s, other, strings.TrimPrefix(app.URL, "http://"), "/c")
+	s.Fail(false)
+	testutil.Eventually(t, "the changed route is served", func() bool { return fetch("http://127.0.0.1:"+other+"/c").body == "app /c" })
+	testutil.Eventually(t, "the other port is closed", func() bool { return fetch(address+"/a").code == 0 })
+	p.signal(t, syscall.SIGTERM)
+	if err := p.Wait(); err != nil {
+		t.Errorf("exit: %v, want 0", err)
+	}
+}
