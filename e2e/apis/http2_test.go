@@ -31,15 +31,15 @@ import (
 	"github.com/summerwind/h2spec/spec"
 )
 
-// certificate writes a certificate for localhost, which has signed itself, and its key. It returns the lines of a configuration
-// that has them.
-func certificate(t testing.TB) (lines, file string) {
+// certificate writes a certificate for localhost and other names, which has signed itself, and its key. It returns the lines of a
+// configuration that has them.
+func certificate(t testing.TB, names ...string) (lines, file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		DNSNames: append(names, "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	must(t, err)

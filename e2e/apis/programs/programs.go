@@ -54,7 +54,13 @@ var Debian = map[string]string{
 	"h2load":                  "nghttp2-client",
 	"nghttp":                  "nghttp2-client",
 	"curl":                    "curl",
+	"openssl":                 "openssl",
+	"haproxy":                 "haproxy",
+	"nginx":                   "nginx",
 }
+
+// StreamModule is the file by which Debian's nginx passes bytes of TCP.
+const StreamModule = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
 // FastAPI is the folder of Debian's FastAPI, for Debian's Python.
 const FastAPI = "/usr/lib/python3/dist-packages/fastapi"
@@ -195,6 +201,9 @@ func installPackages() error {
 	}
 	if _, err := os.Stat(uvicorn); err != nil {
 		missing["python3-uvicorn"] = true
+	}
+	if _, err := os.Stat(StreamModule); err != nil {
+		missing["libnginx-mod-stream"] = true
 	}
 	if len(missing) == 0 {
 		return nil
