@@ -14,7 +14,7 @@ import (
 // one: a client that goes on using a connection for all hosts of its certificate must not get around what a listener asks.
 func (h *handler) enter() error {
 	head, peer := &h.incoming.Head, h.incoming.Peer()
-	l, taking := h.gateway.listening.set.Take(peer.Address, peer.Made, peer.HasName, head.Host)
+	l, taking := h.gateway.listening.set.Take(peer.At, peer.Made, peer.HasName, head.Host)
 	switch taking {
 	case listeners.Unknown:
 		return status.NoSuchPath("no listener takes requests for the host '%s'", head.Host)

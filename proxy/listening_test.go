@@ -209,7 +209,7 @@ func TestListenersReload(t *testing.T) {
 	if made := at.Socket(":443").Made("bad.example"); made == nil || made.Name != "ns/gw/https" || made.Routes != 3 {
 		t.Errorf("the listener is %+v", made)
 	}
-	if l, _ := at.Take(":80", nil, false, []byte("any")); l == nil || l.Name != "ns/gw/http" || l.Routes != 1 {
+	if l, _ := at.Take(at.Socket(":80"), nil, false, []byte("any")); l == nil || l.Name != "ns/gw/http" || l.Routes != 1 {
 		t.Errorf("the listener is %+v", l)
 	}
 }

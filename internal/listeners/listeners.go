@@ -57,6 +57,7 @@ type Set struct {
 
 // A Socket is an address with the listeners that share it.
 type Socket struct {
+	set     *Set
 	address string
 	all     []*Listener
 	own     hosts
@@ -99,7 +100,7 @@ func Any(tls *credentials.Value[*credentials.Server]) *Set {
 func (s *Set) add(l *Listener, address string) error {
 	at := s.sockets[address]
 	if at == nil {
-		at = &Socket{address: address}
+		at = &Socket{set: s, address: address}
 		s.sockets[address], s.addresses = at, append(s.addresses, address)
 	} else if first := at.all[0]; (first.TLS == nil) != (l.TLS == nil) {
 		return fmt.Errorf("the listener '%s' cannot share the address '%s' with '%s': one of them has TLS", l.Name, address, first.Name)
@@ -202,16 +203,17 @@ const (
 	Unknown
 )
 
-// Take returns the listener of a request by its Host. Its connection was made for a listener, which is nil without TLS, and
-// asked for a name by TLS or not. It does not allocate.
-func (s *Set) Take(address string, made *Listener, hasName bool, host []byte) (*Listener, Taking) {
-	at := s.sockets[address]
-	if at == nil {
-		return nil, Misdirected
+// Take returns the listener of a request by its Host. Its connection has come to the socket of this Set or one before, was made
+// for a listener, which is nil without TLS, and asked for a name by TLS or not. It does not allocate.
+func (s *Set) Take(at *Socket, made *Listener, hasName bool, host []byte) (*Listener, Taking) {
+	if at.set != s {
+		if at = s.sockets[at.address]; at == nil {
+			return nil, Misdirected
+		}
 	}
 	l := at.taken.find(host)
 	switch {
-	case l == nil && s.Keeps(address, made):
+	case l == nil && s.Keeps(at.address, made):
 		return nil, Unknown
 	case l == nil:
 		return nil, Misdirected

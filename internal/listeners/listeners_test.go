@@ -25,12 +25,16 @@ func mustSet(t testing.TB, all ...*Listener) *Set {
 // took says by its name which listener takes a request, or why none does.
 func took(s *Set, address, sni, host string) string {
 	var made *Listener
-	if at := s.Socket(address); at != nil && at.HasTLS() {
+	at := s.Socket(address)
+	if at == nil {
+		at = &Socket{address: address} // of a set before
+	}
+	if len(at.all) > 0 && at.HasTLS() {
 		if made = at.Made(sni); made == nil {
 			return "no name"
 		}
 	}
-	l, taking := s.Take(address, made, sni != "", []byte(host))
+	l, taking := s.Take(at, made, sni != "", []byte(host))
 	switch taking {
 	case Misdirected:
 		return "421"
@@ -174,13 +178,13 @@ func TestNextSet(t *testing.T) {
 		{"no TLS", &Listener{Name: "a", Addresses: []string{":443"}}, Misdirected, false},
 		{"another address", &Listener{Name: "a", Addresses: []string{":444"}, TLS: secured(), Clients: "Request ca.crt"}, Misdirected, false},
 	} {
-		s := mustSet(t, c.next)
-		if _, got := s.Take(":443", made, true, []byte("a.example")); got != c.want || s.Keeps(":443", made) != c.kept {
+		s, before := mustSet(t, c.next), mustSet(t, made)
+		if _, got := s.Take(before.Socket(":443"), made, true, []byte("a.example")); got != c.want || s.Keeps(":443", made) != c.kept {
 			t.Errorf("%s: got %v, kept %v", c.name, got, s.Keeps(":443", made))
 		}
 	}
 	s := mustSet(t, made)
-	if _, got := s.Take(":443", nil, false, nil); got != Misdirected {
+	if _, got := s.Take(s.Socket(":443"), nil, false, nil); got != Misdirected {
 		t.Errorf("a connection without TLS is served by a listener with it: %v", got)
 	}
 }
@@ -210,8 +214,8 @@ func TestShared(t *testing.T) {
 // TestTakeDoesNotAllocate: each request asks.
 func TestTakeDoesNotAllocate(t *testing.T) {
 	s := mustSet(t, &Listener{Name: "a", Addresses: []string{":1"}, Hosts: []string{"*.example.com", "b.example.org"}}, &Listener{Name: "b", Addresses: []string{":1"}})
-	host := []byte("Shop.a.example.com.:443")
-	if n := testing.AllocsPerRun(100, func() { s.Take(":1", nil, false, host) }); n != 0 {
+	at, host := s.Socket(":1"), []byte("Shop.a.example.com.:443")
+	if n := testing.AllocsPerRun(100, func() { s.Take(at, nil, false, host) }); n != 0 {
 		t.Errorf("Take allocates %v times", n)
 	}
 }

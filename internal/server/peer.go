@@ -20,8 +20,8 @@ type Peer struct {
 	Proto     string // http or https
 	// Shown are the certificates that the peer has shown by TLS, its own first.
 	Shown []*x509.Certificate
-	// Address is the one of the listeners' that the peer has connected to.
-	Address string
+	// At is what the peer has connected to.
+	At *listeners.Socket
 	// Made is the listener for which TLS was made on the connection; nil without TLS. HasName is set if the peer has asked
 	// for a name (SNI).
 	Made    *listeners.Listener
@@ -41,7 +41,7 @@ type verdict struct {
 }
 
 func peerOf(nc net.Conn, at *listeners.Socket) Peer {
-	p := Peer{Proto: "http", Address: at.Address()}
+	p := Peer{Proto: "http", At: at}
 	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		p.is(addr.AddrPort().Addr())
 	}

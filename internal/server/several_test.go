@@ -30,7 +30,7 @@ func startSeveral(t *testing.T, all ...*listeners.Listener) (s *Server, addrs ma
 	}
 	s = New(Options{Listeners: set}, func(r *Request) {
 		peer := r.Peer()
-		l, taking := s.settings.Load().Listeners.Take(peer.Address, peer.Made, peer.HasName, r.Head.Host)
+		l, taking := s.settings.Load().Listeners.Take(peer.At, peer.Made, peer.HasName, r.Head.Host)
 		if taking != listeners.Taken {
 			reply(r, map[listeners.Taking]int{listeners.Misdirected: 421, listeners.Unknown: 404}[taking])
 			return
