@@ -55,6 +55,8 @@ var failureProofs = map[string][]string{
 	"no memory to complete an object in an answer":        {"proxy:TestLargeObjectsFilled"},
 	"a request is refused while its body is still coming": {"proxy:TestRefusedWhileSending", "internal/server:TestLingerBounds", "internal/server:TestLingerPace"},
 	"too many requests at a time, the queue full":         {"proxy:TestTurnedAwayForLonger", "proxy:TestWaitIsBounded", "proxy:TestNobodyWaitsWhileDraining"},
+	"a load balancer does not begin a connection":         {"internal/server:TestIntroduced", "internal/server:TestIntroductionDeadline"},
+	"an address of a listener cannot be opened":           {"cmd/gateway:TestReloadListeners"},
 	"a client takes its answer more slowly":               {"internal/server:TestSlowReaderIsCut", "proxy:TestSlowReadersLeaveRoom", "proxy:TestSlowReaderIsCounted"},
 	"the audit log cannot be written":                     {"cmd/gateway:TestFullDiskOfProcess", "cmd/gateway:TestClosedPipeOfProcess", "cmd/gateway:TestStandardOutputCloses", "cmd/gateway:TestSlowWebhookOfProcess"},
 	"the decision log or the log cannot be written":       {"cmd/gateway:TestFullDiskOfProcess", "cmd/gateway:TestClosedPipeOfProcess"},
