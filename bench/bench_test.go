@@ -40,11 +40,17 @@ func TestPeersPassThrough(t *testing.T) {
 	for name, address := range map[string]string{
 		"backend":  backend,
 		"fasthttp": listen(t, func(l net.Listener) error { return serveFasthttp(l, backend) }),
-		"net/http": listen(t, func(l net.Listener) error { return serveNetHTTP(l, backend) }),
+		"net/http": listen(t, func(l net.Listener) error { return serveNetHTTP(l, backend, "") }),
 	} {
 		if err := checkPassThrough(address); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err := checkHTTP2("http")(address); (err == nil) != (name == "net/http") {
+			t.Errorf("%s by HTTP/2: %v", name, err)
+		}
+	}
+	if err := checkGRPC(listen(t, serveGRPCBackend)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -106,6 +112,35 @@ func TestParseWrk(t *testing.T) {
 	} {
 		if got, err := parseWrk([]byte(out), 0); err == nil {
 			t.Errorf("%q: got %+v", out, got)
+		}
+	}
+}
+
+func TestParseH2load(t *testing.T) {
+	const out = `starting benchmark...
+Application protocol: h2c
+Main benchmark duration is started for all threads.
+
+finished in 2.00s, 10000.50 req/s, 13.1MB/s
+requests: 20000 total, 20100 started, 20000 done, 20000 succeeded, 0 failed, 0 errored, 0 timeout
+status codes: 20001 2xx, 0 3xx, 0 4xx, 0 5xx
+traffic: 26.30MB (27578944) total
+`
+	const log = "1\t200\t900\n2\t200\t2100\n3\t200\t700\n"
+	got, err := parseH2load([]byte(out), []byte(log), 300*time.Millisecond)
+	want := Sample{Requests: 20000, Throughput: 10000.5, P50: 900, P99: 2100, CPU: 15}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	for _, wrong := range [][2]string{
+		{out, ""},
+		{"protocol: h2c", "protocol: http/1.1"},
+		{"0 failed", "1 failed"},
+		{"20000 done", "0 done"},
+		{"20001 2xx, 0 3xx, 0 4xx", "1 2xx, 0 3xx, 20000 4xx"},
+	} {
+		if got, err := parseH2load([]byte(strings.Replace(out, wrong[0], wrong[1], 1)), []byte(log), 0); err == nil {
+			t.Errorf("%q: got %+v", wrong[1], got)
 		}
 	}
 }
@@ -341,7 +376,7 @@ func TestGoalsAreAboutRows(t *testing.T) {
 			of = []string{g.Load}
 		}
 		for _, load := range of {
-			if !measured(load, g.Reference) || !measured(g.Load, g.Target) {
+			if !measured(load, g.Reference) || !measured(g.Load, g.Target) || g.Beyond != "" && (!measured(load, g.Beyond) || !measured(g.Load, g.Beyond)) {
 				t.Errorf("%+v names something that is not measured", g)
 			}
 		}
@@ -358,6 +393,13 @@ func TestTogether(t *testing.T) {
 	}
 	if got := r.together([]string{"GET", "PATCH"}, "gateway"); got != nil {
 		t.Errorf("a request that was not measured: got %v", got)
+	}
+	both := []Sample{{CPU: 25}, {CPU: 75}}
+	if got := r.beyond(both, []string{"GET"}, "gateway"); !slices.Equal(got, []Sample{{CPU: 15}, {CPU: 45}}) {
+		t.Errorf("got %v", got)
+	}
+	if got := r.beyond(both, []string{"PATCH"}, "gateway"); len(got) != 0 {
+		t.Errorf("beyond what was not measured: got %v", got)
 	}
 }
 

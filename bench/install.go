@@ -8,13 +8,17 @@ import (
 	"strings"
 )
 
-// install makes sure that the programs of the Debian packages are there: each package is named as its program. Missing
-// ones are installed by apt-get, without starting their services; that takes root.
+// install makes sure that the programs of the Debian packages are there: each package is named as its program, or by both
+// as PROGRAM:PACKAGE. Missing ones are installed by apt-get, without starting their services; that takes root.
 func install(ctx context.Context, packages []string) error {
 	var missing []string
 	for _, name := range packages {
-		if _, err := exec.LookPath(name); err != nil {
-			missing = append(missing, name)
+		program, of, isOther := strings.Cut(name, ":")
+		if !isOther {
+			of = program
+		}
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, of)
 		}
 	}
 	if len(missing) == 0 {

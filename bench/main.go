@@ -36,16 +36,17 @@ func main() {
 	flag.IntVar(&o.watches, "watches", 0, "measure so many idle watches instead: their memory, and the time that events take")
 	flag.BoolVar(&o.areSizesAsked, "sizes", false, "measure what one and two cores serve, and what each feature adds, instead")
 	flag.BoolVar(&o.mustReach, "hold", false, "exit with code 1 if a goal is missed")
-	flag.StringVar(&o.peer, "peer", "", "serve as a peer (backend, backend-tls, fasthttp, net-http) and do nothing else")
+	flag.StringVar(&o.peer, "peer", "", "serve as a peer (backend, backend-tls, backend-grpc, fasthttp, net-http) and do nothing else")
 	flag.StringVar(&o.listen, "listen", "", "with -peer: the address to listen on")
 	flag.StringVar(&o.backend, "backend", "", "with -peer: the address of the backend")
+	flag.StringVar(&o.certificate, "certificate", "", "with -peer net-http: speak TLS, with the certificate and the key in the files of this name and .crt, .key")
 	flag.Parse()
 
 	err := fmt.Errorf("bench takes flags only, not %q", flag.Args())
 	switch {
 	case flag.NArg() > 0:
 	case o.peer != "":
-		err = servePeer(o.peer, o.listen, o.backend)
+		err = servePeer(o.peer, o.listen, o.backend, o.certificate)
 	default:
 		// A peer has nothing to clean up: only the measuring program stops others first.
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -24,7 +24,7 @@ type options struct {
 	watches             int
 	areSizesAsked       bool
 
-	peer, listen, backend string // run one of the peers instead
+	peer, listen, backend, certificate string // run one of the peers instead
 }
 
 // prepare installs and builds what the rows need, and starts the issuer of tokens. It returns the options with the CPUs that
@@ -38,7 +38,7 @@ func prepare(ctx context.Context, o options, rows []Target) (_ *Machine, _ optio
 		return nil, o, nil, err
 	}
 	o.serverCPUs, o.loadCPUs = cmp.Or(o.serverCPUs, server), cmp.Or(o.loadCPUs, load)
-	packages := []string{"wrk"}
+	packages := []string{"wrk", "h2load:nghttp2-client"}
 	for _, t := range rows {
 		packages = append(packages, t.Packages...)
 	}
@@ -81,6 +81,9 @@ func newMachine(ctx context.Context, o options, dir string, rows []Target) (*Mac
 	m := &Machine{
 		Root: strings.TrimSpace(string(root)), Dir: dir, Self: self, Gateway: o.gateway,
 		serverCPUs: o.serverCPUs, loadCPUs: o.loadCPUs,
+	}
+	if err := m.writeCertificate(); err != nil {
+		return nil, err
 	}
 	if m.Gateway == "" && slices.ContainsFunc(rows, func(t Target) bool { return t.OfGateway }) {
 		m.Gateway = filepath.Join(dir, "gateway")
@@ -126,6 +129,15 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 	}
 	defer secure.Process.stop()
 	m.SecureBackend = secure.Address
+	calls, err := m.start(ctx, &Target{
+		Name: "backend-grpc", BesideLoad: true, IsHTTP2: true, Check: checkGRPC,
+		Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend-grpc", listen), nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer calls.Process.stop()
+	m.GRPCBackend = calls.Address
 	if m.Gateway != "" && !o.areSizesAsked {
 		if report.Footprint, err = m.measureFootprint(ctx); err != nil {
 			return nil, fmt.Errorf("starting the gateway with the demo's policies: %w", err)

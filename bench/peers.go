@@ -23,7 +23,7 @@ const peerBuffer = 16 << 10
 
 // servePeer runs one of the servers that this program brings itself, in a process of its own. It returns only with an
 // error.
-func servePeer(name, listen, backend string) error {
+func servePeer(name, listen, backend, certificate string) error {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
@@ -33,10 +33,12 @@ func servePeer(name, listen, backend string) error {
 		return serveBackend(listener)
 	case "backend-tls":
 		return serveSecureBackend(listener)
+	case "backend-grpc":
+		return serveGRPCBackend(listener)
 	case "fasthttp":
 		return serveFasthttp(listener, backend)
 	case "net-http":
-		return serveNetHTTP(listener, backend)
+		return serveNetHTTP(listener, backend, certificate)
 	}
 	return fmt.Errorf("no peer is named %q", name)
 }
@@ -58,15 +60,23 @@ func serveFasthttp(listener net.Listener, backend string) error {
 	return server.Serve(listener)
 }
 
-// serveNetHTTP is the standard library's reverse proxy with enough idle connections and pooled buffers.
-func serveNetHTTP(listener net.Listener, backend string) error {
+// serveNetHTTP is the standard library's reverse proxy with enough idle connections and pooled buffers. Its clients may speak
+// HTTP/2. With the name of a certificate's files it speaks TLS.
+func serveNetHTTP(listener net.Listener, backend, certificate string) error {
 	target := &url.URL{Scheme: "http", Host: backend}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:  &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true},
 		BufferPool: &bufferPool{},
 	}
-	server := http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := http.Server{Handler: proxy, ReadHeaderTimeout: time.Minute, Protocols: protocols}
+	if certificate != "" {
+		return server.ServeTLS(listener, certificate+".crt", certificate+".key")
+	}
 	return server.Serve(listener)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,8 +51,12 @@ func startProcess(dir, name, cpus string, command ...string) (*Process, error) {
 
 // waitReady waits until the server answers a GET with a 2xx code, at most 20 s, and returns how long that took.
 func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, error) {
+	return p.waitReadyBy(ctx, insecureClient(time.Second), url)
+}
+
+// waitReadyBy is waitReady by a client, which it closes.
+func (p *Process) waitReadyBy(ctx context.Context, client *http.Client, url string) (time.Duration, error) {
 	started := time.Now()
-	client := insecureClient(time.Second)
 	defer client.CloseIdleConnections()
 	var last error
 	for time.Since(started) < 20*time.Second {

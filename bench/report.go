@@ -43,6 +43,27 @@ func (r *Report) find(load, target string) []Sample {
 	return nil
 }
 
+// nginx returns the samples of the nginx that a load is sent to; nil if none was measured.
+func (r *Report) nginx(load string) []Sample {
+	for _, target := range []string{nginxTarget, secureNginxTarget, nginxH2Target, nginxH2CTarget, nginxGRPCTarget} {
+		if samples := r.find(load, target); samples != nil {
+			return samples
+		}
+	}
+	return nil
+}
+
+// beyond returns samples with the CPU time that is left when a target's time for the loads together is taken off; nil if
+// that was not measured.
+func (r *Report) beyond(samples []Sample, loads []string, target string) []Sample {
+	base := r.together(loads, target)
+	rest := slices.Clone(samples[:min(len(samples), len(base))])
+	for i := range rest {
+		rest[i].CPU -= base[i].CPU
+	}
+	return rest
+}
+
 // together returns samples with the CPU time that a target needs for one request of each of the loads; nil if one of them
 // was not measured.
 func (r *Report) together(loads []string, target string) []Sample {
@@ -114,10 +135,7 @@ func (r *Report) table(to io.Writer) error {
 	p.printf("|---|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for i := range r.Results {
 		x := &r.Results[i]
-		nginx, fast := r.find(x.Load, nginxTarget), r.find(x.Load, fasthttpTarget)
-		if slices.Contains(secureTargets, x.Target) {
-			nginx = r.find(x.Load, secureNginxTarget)
-		}
+		nginx, fast := r.nginx(x.Load), r.find(x.Load, fasthttpTarget)
 		p.printf("| %s | %s | %.0f | %s | %.2f | %.2f | %.1f | %s | %s |\n", x.Load, x.Title,
 			median(x.Samples, throughputOf), cell(ratio(x.Samples, nginx, throughputOf)),
 			median(x.Samples, func(s Sample) float64 { return s.P50 / 1000 }), median(x.Samples, func(s Sample) float64 { return s.P99 / 1000 }),
@@ -151,7 +169,12 @@ func (r *Report) verdict(to io.Writer) (bool, error) {
 			reference = r.together(g.Of, g.Reference)
 			what += " for " + strings.Join(g.Of, " and ")
 		}
-		got, ok := ratio(r.find(g.Load, g.Target), reference, cpuOf)
+		samples := r.find(g.Load, g.Target)
+		if g.Beyond != "" {
+			samples, reference = r.beyond(samples, []string{g.Load}, g.Beyond), r.beyond(reference, g.Of, g.Beyond)
+			what += ", both beyond " + g.Beyond + "'s"
+		}
+		got, ok := ratio(samples, reference, cpuOf)
 		if !ok {
 			continue
 		}

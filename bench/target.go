@@ -12,17 +12,20 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/identity/identitytest"
 )
 
-//go:embed peers/nginx.conf peers/nginx-tls.conf peers/haproxy.cfg
+//go:embed peers/*.conf peers/haproxy.cfg
 var peerConfigs embed.FS
 
 // Names of the targets that others are compared with.
 const (
 	nginxTarget     = "nginx"
 	fasthttpTarget  = "fasthttp"
+	netTarget       = "net-http"
+	admissionTarget = "gateway-admission"
 	gatewayTarget   = "gateway"
 	emulationTarget = "gateway-emulation"
 	identityTarget  = "gateway-identity"
@@ -56,8 +59,8 @@ type Target struct {
 	BesideLoad bool
 	// Ready is the path of the GET by which the server says that it serves; empty is an object of the backend's.
 	Ready string
-	// Secure says that the server speaks TLS.
-	Secure bool
+	// Secure says that the server speaks TLS, IsHTTP2 that it is asked by HTTP/2 alone.
+	Secure, IsHTTP2 bool
 }
 
 // targets returns the rows of the table in order. A new row is one more entry.
@@ -86,7 +89,7 @@ func targets() []Target {
 			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("fasthttp", listen), nil },
 		},
 		{
-			Name: "net-http", Title: "net/http ReverseProxy", Check: checkPassThrough,
+			Name: netTarget, Title: "net/http ReverseProxy", Check: checkPassThrough,
 			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("net-http", listen), nil },
 		},
 		{
@@ -118,7 +121,7 @@ func targets() []Target {
 			},
 		},
 		{
-			Name: "gateway-admission", Title: "**gateway, full admission**", OfGateway: true, Check: checkAdmission,
+			Name: admissionTarget, Title: "**gateway, full admission**", OfGateway: true, Check: checkAdmission,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "policies"))
 			},
@@ -161,7 +164,7 @@ func targets() []Target {
 				return []string{m.Gateway, "serve", "--config", config, "--listen", listen, "--admin", admin}, err
 			},
 		},
-	}, slices.Concat(regoRows(), constraintRows(), featureRows(features()))...)
+	}, slices.Concat(http2Rows(), regoRows(), constraintRows(), featureRows(features()))...)
 }
 
 func targetNames() []string {
@@ -178,15 +181,18 @@ type Goal struct {
 	AtMost                  float64
 	// Of are the loads whose time the reference needs together; empty is the same load.
 	Of []string
+	// Beyond, if set, is a target whose time for the same loads is taken off on both sides, so that the goal is about the
+	// rest.
+	Beyond string
 }
 
 // goals returns the ratios that the gateway has to keep.
 func goals() []Goal {
 	return append([]Goal{
 		{Load: "GET", Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1.1},
-		{Load: "GET", Target: "gateway-admission", Reference: fasthttpTarget, AtMost: 1.3}, // defaults are filled in on reads too
+		{Load: "GET", Target: admissionTarget, Reference: fasthttpTarget, AtMost: 1.3}, // defaults are filled in on reads too
 		{Load: postLoad, Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1.2},
-		{Load: postLoad, Target: "gateway-admission", Reference: nginxTarget, AtMost: 1.8},
+		{Load: postLoad, Target: admissionTarget, Reference: nginxTarget, AtMost: 1.8},
 		// What is emulated takes two requests to the backend, and little more time than two requests that pass.
 		{Load: putLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
@@ -205,7 +211,7 @@ func goals() []Goal {
 		{Load: gzipLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
 		{Load: protobufLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
 		{Load: eventLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.8}, // each event opens a watch
-	}, featureGoals()...)
+	}, slices.Concat(http2Goals(), featureGoals())...)
 }
 
 // A Machine describes the machine on which the targets run.
@@ -219,7 +225,11 @@ type Machine struct {
 	Backend    string // the backend's address
 	// SecureBackend is the address of the backend that speaks TLS.
 	SecureBackend string
-	Listen        string // of the target whose configuration is rendered
+	// GRPCBackend is the address of the backend of calls of gRPC.
+	GRPCBackend string
+	// Certificate is the name, without .crt and .key, of the files of the certificate that targets show.
+	Certificate string
+	Listen      string // of the target whose configuration is rendered
 
 	serverCPUs, loadCPUs string
 	issuer               *identitytest.Issuer // of tokens, if a target knows users
@@ -288,7 +298,11 @@ func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
-	if _, err = p.waitReady(ctx, t.base(address)+cmp.Or(t.Ready, collection+"/"+objectName)); err == nil {
+	client := insecureClient(time.Second)
+	if t.IsHTTP2 {
+		client = http2Client(time.Second)
+	}
+	if _, err = p.waitReadyBy(ctx, client, t.base(address)+cmp.Or(t.Ready, collection+"/"+objectName)); err == nil {
 		err = t.Check(address)
 	}
 	if err == nil && t.KnowsUsers {

@@ -52,7 +52,7 @@ type Sample struct {
 	MiB        float64 `json:"residentMiB"`               // of the server under test, right after
 }
 
-// A Generator runs wrk.
+// A Generator runs wrk, and h2load for HTTP/2.
 type Generator struct {
 	dir         string // where the scripts are
 	cpus        string
@@ -91,19 +91,37 @@ func (g *Generator) run(ctx context.Context, script, base string, l Load, under 
 	if err != nil {
 		return Sample{}, err
 	}
-	cmd := exec.CommandContext(ctx, "taskset", "-c", g.cpus, "wrk", "-t1", "-c"+strconv.Itoa(cmp.Or(l.Connections, g.connections)),
-		"-d"+strconv.Itoa(max(1, int(g.duration.Seconds())))+"s", "--timeout", "10s", "-s", script, base+l.Path)
+	command := []string{
+		"wrk", "-t1", "-c" + strconv.Itoa(cmp.Or(l.Connections, g.connections)),
+		"-d" + strconv.Itoa(max(1, int(g.duration.Seconds()))) + "s", "--timeout", "10s", "-s", script, base + l.Path,
+	}
+	var log string
+	if l.IsHTTP2 {
+		if command, log, err = g.h2load(base+l.Path, l); err != nil {
+			return Sample{}, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, "taskset", append([]string{"-c", g.cpus}, command...)...)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if err != nil {
-		return Sample{}, fmt.Errorf("wrk: %w: %s", err, complaints.String())
+		return Sample{}, fmt.Errorf("%s: %w: %s", command[0], err, complaints.String())
 	}
 	after, err := under.cpu()
 	if err != nil {
 		return Sample{}, err
 	}
-	sample, err := parseWrk(out, after-before)
+	var sample Sample
+	if l.IsHTTP2 {
+		each, failed := os.ReadFile(log)
+		if failed != nil {
+			return Sample{}, failed
+		}
+		sample, err = parseH2load(out, each, after-before)
+	} else {
+		sample, err = parseWrk(out, after-before)
+	}
 	if err == nil {
 		sample.MiB, err = under.resident()
 	}
