@@ -14,19 +14,20 @@ import (
 // h2load's connections, and the streams on each.
 const h2Connections, h2Streams = 10, 10
 
-// h2load returns the command that sends a request over and over by HTTP/2, and the file to which it writes how long each took.
-func (g *Generator) h2load(url string, l Load) (command []string, log string, err error) {
-	log = filepath.Join(g.dir, "h2load.log")
+// h2load returns the command that sends a request over and over by HTTP/2 for so long, and the file to which it
+// writes how long each took.
+func h2load(dir string, d time.Duration, url string, l Load) (command []string, log string, err error) {
+	log = filepath.Join(dir, "h2load.log")
 	_ = os.Remove(log) // of the run before
 	command = []string{
 		"h2load", "-t1", "-c" + strconv.Itoa(h2Connections), "-m" + strconv.Itoa(h2Streams),
-		"-D" + strconv.Itoa(max(1, int(g.duration.Seconds()))), "--log-file=" + log,
+		"-D" + strconv.Itoa(max(1, int(d.Seconds()))), "--log-file=" + log,
 	}
 	for _, h := range l.headers() {
 		command = append(command, "-H", h)
 	}
 	if l.Body != nil {
-		body := filepath.Join(g.dir, "h2load.body")
+		body := filepath.Join(dir, "h2load.body")
 		if err := os.WriteFile(body, l.Body, 0o600); err != nil {
 			return nil, "", err
 		}

@@ -84,15 +84,6 @@ func (r *Report) together(loads []string, target string) []Sample {
 	return sum
 }
 
-// median returns the median of a figure of the samples.
-func median(samples []Sample, figure func(Sample) float64) float64 {
-	values := make([]float64, len(samples))
-	for i, s := range samples {
-		values[i] = figure(s)
-	}
-	return middle(values)
-}
-
 // ratio returns the median over the rounds of a figure divided by the reference's in the same
 // round; ok is false if the reference was not measured. Rounds lie close in time, so that what else
 // the machine does cancels out.
@@ -108,19 +99,6 @@ func ratio(samples, reference []Sample, figure func(Sample) float64) (_ float64,
 		}
 	}
 	return middle(values), len(values) > 0
-}
-
-// middle returns the median of values, 0 of none. It reorders them.
-func middle(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	half := len(values) / 2
-	if len(values)%2 == 1 {
-		return values[half]
-	}
-	return (values[half-1] + values[half]) / 2
 }
 
 func throughputOf(s Sample) float64 { return s.Throughput }

@@ -41,17 +41,6 @@ request = function()
 end
 `
 
-// A Sample is the result of one run of the load generator against one server.
-type Sample struct {
-	Requests   int     `json:"requests"`
-	Throughput float64 `json:"requestsPerSecond"`
-	P50        float64 `json:"p50Microseconds"`
-	P99        float64 `json:"p99Microseconds"`
-	CPU        float64 `json:"cpuMicrosecondsPerRequest"` // of the server under test
-	Broken     int     `json:"brokenConnections"`         // connections that failed or timed out
-	MiB        float64 `json:"residentMiB"`               // of the server under test, right after
-}
-
 // A Generator runs wrk, and h2load for HTTP/2.
 type Generator struct {
 	dir         string // where the scripts are
@@ -97,7 +86,7 @@ func (g *Generator) run(ctx context.Context, script, base string, l Load, under 
 	}
 	var log string
 	if l.IsHTTP2 {
-		if command, log, err = g.h2load(base+l.Path, l); err != nil {
+		if command, log, err = h2load(g.dir, g.duration, base+l.Path, l); err != nil {
 			return Sample{}, err
 		}
 	}
