@@ -50,6 +50,8 @@ var settings = []setting{
 	{"tls.clientCAConfigMap", "ca", "{tls: {secretName: s}}", "", "spec.template.spec.volumes", "name: ca\n  name: client-ca"},
 	{"tls.clientCASecret", "ca", "{tls: {secretName: s}}", "", "spec.template.spec.volumes", "name: client-ca\n  secret:\n    secretName: ca"},
 	{"tls.clientCertificates", "Require", "{tls: {secretName: s, clientCASecret: ca}}", "ConfigMap gateway-config", "data", "clientCertificates: Require"},
+	{"listeners", "[{name: plain, port: 8090, servicePort: 8090, redirectToHTTPS: {code: 301}}, {name: shop, port: 8091, hosts: [shop.example.com], hsts: {maxAgeSeconds: 60}, proxyProtocol: {from: [10.0.0.0/8]}, tls: {secretName: s, clientCASecret: ca}}]",
+		"", "ConfigMap gateway-config", "data", "  - listen: 0.0.0.0:8090\n    name: plain\n    redirectToHTTPS:\n      code: 301\n  - hosts:\n    - shop.example.com\n    hsts:\n      maxAgeSeconds: 60\n    listen: 0.0.0.0:8091\n    name: shop\n    proxyProtocol:\n      from:\n      - 10.0.0.0/8\n    tls:\n      certFile: /etc/gateway/listener-shop-tls/tls.crt\n      clientCAFile: /etc/gateway/listener-shop-client-ca/ca.crt\n"},
 	{"admin.tls.secretName", "certificate", "", "", "spec.template.spec.containers", "scheme: HTTPS"},
 	{"admin.tls.minVersion", "VersionTLS13", "{admin: {tls: {secretName: s}}}", "ConfigMap gateway-config", "data", "minVersion: VersionTLS13"},
 	{"admin.tls.clientCAConfigMap", "ca", "{admin: {tls: {secretName: s}}}", "", "spec.template.spec.containers", "mountPath: /etc/gateway/admin-client-ca"},

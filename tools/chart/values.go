@@ -26,6 +26,7 @@ type values struct {
 	PolicySources                 []policySource `json:"policySources"`
 	PolicyObjects                 int32          `json:"policyObjects" minimum:"0"`
 	TLS                           listenerTLS    `json:"tls"`
+	Listeners                     []listener     `json:"listeners"`
 	Admin                         admin          `json:"admin"`
 
 	Replicas            int32                       `json:"replicas" minimum:"1"`
@@ -107,6 +108,32 @@ type listenerTLS struct {
 	ClientCAConfigMap  string `json:"clientCAConfigMap"`
 	ClientCASecret     string `json:"clientCASecret"`
 	ClientCertificates string `json:"clientCertificates" enum:"|Ignore|Request|Require"`
+}
+
+type listener struct {
+	Name            string          `json:"name" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" maxLength:"40" required:""`
+	Port            int32           `json:"port" minimum:"1" maximum:"65535" required:""`
+	ServicePort     int32           `json:"servicePort" minimum:"0" maximum:"65535"`
+	Hosts           []string        `json:"hosts"`
+	TLS             listenerTLS     `json:"tls"`
+	RedirectToHTTPS redirectToHTTPS `json:"redirectToHTTPS"`
+	HSTS            hsts            `json:"hsts"`
+	ProxyProtocol   proxyProtocol   `json:"proxyProtocol"`
+}
+
+type redirectToHTTPS struct {
+	Code int32 `json:"code" minimum:"301" maximum:"308"`
+	Port int32 `json:"port" minimum:"1" maximum:"65535"`
+}
+
+type hsts struct {
+	MaxAgeSeconds     int32 `json:"maxAgeSeconds" minimum:"0"`
+	IncludeSubDomains bool  `json:"includeSubDomains"`
+	Preload           bool  `json:"preload"`
+}
+
+type proxyProtocol struct {
+	From []string `json:"from"`
 }
 
 type admin struct {

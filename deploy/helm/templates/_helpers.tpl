@@ -80,6 +80,30 @@ The listeners that speak TLS, as JSON: how each is configured, and the volumes w
 {{- include "gateway.listener" (dict "tls" .Values.tls "name" "tls" "key" "tls") -}}
 {{- end }}
 
+{{- /* The further listeners, as JSON: how each is configured, its ports, and the volumes with its files. */ -}}
+{{- define "gateway.listeners" -}}
+{{- $all := list -}}
+{{- $ports := list 8080 8081 -}}
+{{- range $i, $one := .Values.listeners -}}
+{{- $port := int $one.port -}}
+{{- if has $port $ports -}}
+{{- fail (printf "listeners[%d].port: %d is another listener's; hosts that share a port are in configuration.listeners" $i $port) -}}
+{{- end -}}
+{{- $ports = append $ports $port -}}
+{{- $own := dict "name" $one.name "listen" (printf "0.0.0.0:%d" $port) -}}
+{{- $own = merge $own (pick $one "hosts" "redirectToHTTPS" "hsts" "proxyProtocol") -}}
+{{- $volumes := list -}}
+{{- with get $one "tls" -}}
+{{- $tls := merge (dict) . (dict "secretName" "" "minVersion" "" "clientCAConfigMap" "" "clientCASecret" "" "clientCertificates" "") -}}
+{{- $made := include "gateway.listener" (dict "tls" $tls "name" (printf "listener-%s-tls" $one.name) "key" (printf "listeners[%d].tls" $i)) | fromJson -}}
+{{- with get $made "tls" -}}{{- $_ := set $own "tls" . -}}{{- end -}}
+{{- $volumes = get $made "volumes" | default list -}}
+{{- end -}}
+{{- $all = append $all (dict "own" $own "volumes" $volumes "port" $port "servicePort" (get $one "servicePort" | default 0 | int)) -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
 {{- define "gateway.admin" -}}
 {{- if eq .Values.admin.tls.clientCertificates "Require" -}}
 {{- fail "admin.tls.clientCertificates: must not be Require, since the kubelet's probes show no certificate" -}}
@@ -123,6 +147,9 @@ The listeners that speak TLS, as JSON: how each is configured, and the volumes w
 {{- $_ := set $fixed "policies" (dict "paths" $paths "lastGood" .) -}}
 {{- end -}}
 {{- with get $public "tls" -}}{{- $_ := set $fixed "tls" . -}}{{- end -}}
+{{- $further := list -}}
+{{- range include "gateway.listeners" . | fromJsonArray -}}{{- $further = append $further .own -}}{{- end -}}
+{{- with $further -}}{{- $_ := set $fixed "listeners" (concat . (get $own "listeners" | default list)) -}}{{- end -}}
 {{- if eq .Values.mode "Ingress" -}}
 {{- $_ := set $fixed "replicas" (.Values.autoscaling.enabled | ternary .Values.autoscaling.maxReplicas .Values.replicas) -}}
 {{- end -}}

@@ -24,6 +24,9 @@ ports:
     containerPort: 8080
   - name: {{ $port }}
     containerPort: 8081
+  {{- range include "gateway.listeners" $root | fromJsonArray }}
+  - containerPort: {{ .port }}
+  {{- end }}
 {{- $starts := add 60 (div (int $root.Values.policyObjects) 20) | int }}
 {{- $probes := dict
   "startupProbe" (list .started (dict "periodSeconds" 1 "failureThreshold" $starts) $root.Values.probes.startup)
@@ -70,6 +73,11 @@ volumeMounts:
 {{- fail (printf "policySources: %s is an image, which Kubernetes mounts since 1.31; this is %s" .name $.Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- $all = append $all (dict "path" (print "/etc/gateway/sources/" .name) "volume" (merge (dict "name" (print "source-" .name)) .volume)) -}}
+{{- end -}}
+{{- range include "gateway.listeners" . | fromJsonArray -}}
+{{- range .volumes -}}
+{{- $all = append $all (dict "path" (print "/etc/gateway/" .name) "volume" .) -}}
+{{- end -}}
 {{- end -}}
 {{- range list (include "gateway.public" .) (include "gateway.admin" .) -}}
 {{- range get (fromJson .) "volumes" | default list -}}
