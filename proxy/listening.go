@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"reflect"
 	"strconv"
 
 	"github.com/admission-gateway/gateway/internal/config"
@@ -21,21 +20,20 @@ type listening struct {
 	set *listeners.Set
 	// isStrict is set if a listener asks browsers to use https alone.
 	isStrict     bool
-	certificates []*shownCertificates
+	certificates map[string]*shownCertificates // by their settings
 }
 
 // shownCertificates are those of a listener.
 type shownCertificates struct {
-	lease    lease
-	settings any // a *config.ListenerTLS or *routing.ListenerTLS
-	files    *credentials.Watcher
-	server   *credentials.Value[*credentials.Server]
+	lease  lease
+	files  *credentials.Watcher // nil if they are in no files
+	server *credentials.Value[*credentials.Server]
 }
 
 // newListening makes the listeners of the configuration and of a table, which may be nil. Certificates that a Gateway before has for the same
 // settings are taken over from it.
 func (s *common) newListening(c *config.Configuration, table *routing.Table, before *Gateway) (_ *listening, err error) {
-	l := &listening{}
+	l := &listening{certificates: map[string]*shownCertificates{}}
 	defer func() {
 		if err != nil {
 			l.close()
@@ -100,7 +98,7 @@ func (s *common) configuredListener(l *listening, c *config.Configuration, one *
 		made.Clients = string(t.ClientCertificates) + " " + t.ClientCAFile
 	}
 	var err error
-	made.TLS, err = l.show(before, t, func(shown *shownCertificates) (*credentials.Value[*credentials.Server], error) {
+	made.TLS, err = l.show(before, fmt.Sprintf("%s: %+v", one.Name, *t), func(shown *shownCertificates) (*credentials.Value[*credentials.Server], error) {
 		shown.files = s.files.Part()
 		files := TLSFiles(t)
 		files.HasHTTP2 = c.HTTP2.Enabled
@@ -131,8 +129,13 @@ func (s *common) tableListener(l *listening, c *config.Configuration, one *routi
 		return made, nil
 	}
 	held := &credentials.ServerPEM{ClientCAs: t.ClientCAs, MinVersion: tls.VersionTLS12, HasHTTP2: c.HTTP2.Enabled}
+	sum := sha256.New()
 	for _, pair := range t.Certificates {
 		held.Certificates = append(held.Certificates, credentials.CertPEM{Chain: pair.Chain, Key: pair.Key})
+		for _, part := range [][]byte{pair.Chain, pair.Key} {
+			one := sha256.Sum256(part)
+			sum.Write(one[:])
+		}
 	}
 	if len(t.Certificates) == 1 {
 		made.Certificate = fmt.Sprintf("%x", sha256.Sum256(t.Certificates[0].Chain))
@@ -145,31 +148,28 @@ func (s *common) tableListener(l *listening, c *config.Configuration, one *routi
 		made.Clients = fmt.Sprintf("%v %x", held.ClientAuth, sha256.Sum256(t.ClientCAs))
 	}
 	var err error
-	made.TLS, err = l.show(before, t, func(*shownCertificates) (*credentials.Value[*credentials.Server], error) {
+	made.TLS, err = l.show(before, fmt.Sprintf("%s: %s %x", made.Name, made.Clients, sum.Sum(nil)), func(*shownCertificates) (*credentials.Value[*credentials.Server], error) {
 		return credentials.NewServer(made.Name, held)
 	})
 	return made, err
 }
 
 // show returns what a listener shows of itself: what a Gateway before has for the same settings, or what is made now.
-func (l *listening) show(before *Gateway, settings any, begin func(*shownCertificates) (*credentials.Value[*credentials.Server], error)) (*credentials.Value[*credentials.Server], error) {
+func (l *listening) show(before *Gateway, settings string, begin func(*shownCertificates) (*credentials.Value[*credentials.Server], error)) (*credentials.Value[*credentials.Server], error) {
+	var shown *shownCertificates
 	if before != nil {
-		for _, shown := range before.listening.certificates {
-			if reflect.DeepEqual(shown.settings, settings) {
-				shown.lease.hold()
-				l.certificates = append(l.certificates, shown)
-				return shown.server, nil
-			}
+		shown = before.listening.certificates[settings]
+	}
+	if shown == nil {
+		shown = &shownCertificates{}
+		var err error
+		if shown.server, err = begin(shown); err != nil {
+			shown.close()
+			return nil, err
 		}
 	}
-	shown := &shownCertificates{settings: settings}
-	var err error
-	if shown.server, err = begin(shown); err != nil {
-		shown.close()
-		return nil, err
-	}
 	shown.lease.hold()
-	l.certificates = append(l.certificates, shown)
+	l.certificates[settings] = shown
 	return shown.server, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,8 +44,8 @@ func openAll(t *testing.T, g *Gateway, at opened) {
 	}
 }
 
-// frankBackend is a backend that says what it got of the client, and an HSTS of its own.
-func frankBackend(t *testing.T) string {
+// naming is a backend that says what it got of the client, and an HSTS of its own.
+func naming(t *testing.T) string {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Strict-Transport-Security", "max-age=1")
 		fmt.Fprintf(w, "%s for %s by %s", r.URL.Path, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
@@ -97,7 +98,7 @@ func TestListeners(t *testing.T) {
 		"- {name: other, listen: ':443', hosts: [other.example, '*.other.example'], tls: {certFile: "+open.Cert+", keyFile: "+open.Key+"}, hsts: {maxAgeSeconds: 0}}\n"+
 		"- {name: safe, listen: ':444', hosts: [safe.example], tls: {certFile: "+safe.Cert+", keyFile: "+safe.Key+", clientCAFile: "+safe.ClientCA+"}}\n"+
 		"- {name: balanced, listen: ':83', proxyProtocol: {from: [127.0.0.1]}}\n"+
-		"upstreams: [{name: a, endpoints: ['"+frankBackend(t)+"'], dialect: Plain}]\n")
+		"upstreams: [{name: a, endpoints: ['"+naming(t)+"'], dialect: Plain}]\n")
 	c, err := config.Load(file, config.Flags{})
 	if err != nil {
 		t.Fatal(err)
@@ -173,19 +174,21 @@ func TestListenersReload(t *testing.T) {
 	next := func(listeners string, table *routing.Table) (*Gateway, error) {
 		return g.Next(Options{Config: load(listeners), Routing: table, Policies: noPolicies, Metrics: g.metrics, Log: g.log, Limiter: g.limiter, States: g.states})
 	}
-	same, err := next("{name: b, listen: ':2', hosts: [b.example], "+secure+"}}, {name: c, listen: ':3'}", nil)
+	same, err := next("{name: a, listen: ':2', hosts: [b.example], "+secure+"}}, {name: c, listen: ':3'}", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(same.Addresses()); got != "[:2 :3]" {
 		t.Errorf("the addresses are %s", got)
 	}
-	if before, after := g.listening.certificates, same.listening.certificates; len(before) != 1 || len(after) != 1 || before[0] != after[0] {
+	if before, after := g.listening.certificates, same.listening.certificates; len(before) != 1 || !maps.Equal(before, after) {
 		t.Errorf("certificates are read again: %v, %v", before, after)
 	}
 	same.Discard()
-	if n := g.listening.certificates[0].lease.holders.Load(); n != 1 {
-		t.Errorf("%d hold the certificates", n)
+	for _, shown := range g.listening.certificates {
+		if n := shown.lease.holders.Load(); n != 1 {
+			t.Errorf("%d hold the certificates", n)
+		}
 	}
 	if _, err := next("{name: b, listen: ':2'}, {name: c, listen: ':3', "+secure+", clientCAFile: /none}}", nil); err == nil || err.Error() != "listeners[1].tls: the file '/none' may not be read: no such file or directory" {
 		t.Errorf("got %v", err)

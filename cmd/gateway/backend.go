@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/internal/backend"
+	"github.com/admission-gateway/gateway/internal/handover"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -34,7 +35,7 @@ of the document or with what the schema of the answer requires.`,
   curl -d '{"id":"o1"}' http://127.0.0.1:9000/v2/orders`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := listenOn(listen, "--listen")
+			l, err := listenOn(new(handover.Claims), listen, "--listen")
 			if err != nil {
 				return err
 			}

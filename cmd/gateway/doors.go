@@ -14,7 +14,8 @@ import (
 
 // doors are the open sockets of the gateway.
 type doors struct {
-	admin *handover.Listener
+	admin  *handover.Listener
+	claims handover.Claims
 
 	mu     sync.Mutex
 	public []*door // in the order of the listeners
@@ -40,7 +41,7 @@ func (d *doors) open(c *config.Configuration, addresses []string) (opened []stri
 		if a != c.Listen {
 			flag = "`listeners`"
 		}
-		l, err := listenOn(a, flag)
+		l, err := listenOn(&d.claims, a, flag)
 		if err != nil {
 			if own := d.onPortOf(a); errors.Is(err, errInUse) && own != "" {
 				err = fmt.Errorf("cannot listen on %s while the gateway listens on %s; a restart brings it into force", a, own)

@@ -18,8 +18,8 @@ import (
 var errInUse = errors.New("another program does already")
 
 // listenOn listens on a TCP address, also one that a gateway which drains still listens on, or says in a sentence why not and which flag chooses another.
-func listenOn(address, flag string) (*handover.Listener, error) {
-	l, err := handover.Listen(address)
+func listenOn(claims *handover.Claims, address, flag string) (*handover.Listener, error) {
+	l, err := claims.Listen(address)
 	var dns *net.DNSError
 	var form *net.AddrError
 	switch {

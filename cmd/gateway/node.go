@@ -113,7 +113,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.admin, err = n.newAdmin(logs.Dropped); err != nil {
 		return nil, err
 	}
-	private, err := listenOn(c.Admin.Listen, "--admin")
+	private, err := listenOn(&n.doors.claims, c.Admin.Listen, "--admin")
 	if err != nil {
 		return nil, err
 	}

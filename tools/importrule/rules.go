@@ -99,6 +99,7 @@ var engines = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/telemetry"},
 	"github.com/redis/go-redis":           {"internal/ratelimit"},
 	"github.com/theory/jsonpath":          {"policies"},
+	"github.com/pires/go-proxyproto":      {"internal/server"},
 }
 
 // violations returns a sentence for each import that breaks a rule.
