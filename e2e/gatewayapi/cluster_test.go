@@ -109,22 +109,6 @@ func logsOf(t *testing.T, client kubernetes.Interface, pod *corev1.Pod, since ti
 	return text.String()
 }
 
-// fetch asks for a URL, and returns the status and the body. The status is 0 if there was no answer.
-func fetch(t *testing.T, url string) (code int, body string) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	answer, err := client.Get(url)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return answer.StatusCode, string(text)
-}
-
 // eventually waits until ok returns true, and ends the test if that takes longer than two minutes.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

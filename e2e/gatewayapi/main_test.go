@@ -60,14 +60,14 @@ func outside() (int, error) {
 		return 1, err
 	}
 	for name, file := range map[string]*string{"kube-apiserver": &p.APIServer, "kube-controller-manager": &p.ControllerManager} {
-		if *file, err = ask("-C", "..", "tool", "-n", name); err != nil { // of the versions that e2e tests
+		if *file, err = command("-C", "..", "tool", "-n", name); err != nil { // of the versions that e2e tests
 			return 1, err
 		}
 	}
-	if p.Echo, err = ask("tool", "-n", "echo-basic"); err != nil {
+	if p.Echo, err = command("tool", "-n", "echo-basic"); err != nil {
 		return 1, err
 	}
-	folder, err := ask("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
+	folder, err := command("list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api")
 	if err != nil {
 		return 1, err
 	}
@@ -79,12 +79,12 @@ func outside() (int, error) {
 	return cluster.Enter(variable + "=" + string(text))
 }
 
-// ask returns what the go command answers.
-func ask(args ...string) (string, error) {
+// command returns what the go command answers.
+func command(args ...string) (string, error) {
 	var said strings.Builder
-	command := exec.Command("go", args...)
-	command.Stderr = &said
-	out, err := command.Output()
+	c := exec.Command("go", args...)
+	c.Stderr = &said
+	out, err := c.Output()
 	if err != nil {
 		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, said.String())
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
 // apply brings objects into the cluster as `kubectl apply --server-side` does.
@@ -37,6 +38,9 @@ func newClient(t *testing.T) client.Client {
 	t.Helper()
 	c, err := client.New(shared.Config, client.Options{})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gatewayv1.Install(c.Scheme()); err != nil {
 		t.Fatal(err)
 	}
 	return c

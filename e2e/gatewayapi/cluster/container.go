@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// A container is a process with a network and a root folder of its own.
+// A container is a process with a network, a host name and a root folder of its own.
 type container struct {
 	command *exec.Cmd
 	logs    *logs
@@ -22,7 +22,7 @@ type containerSpec struct {
 	// Root is its root folder, which has the program.
 	Root, Program          string
 	Arguments, Environment []string
-	Address                string
+	Address, Host          string
 }
 
 // libraries are the folders of the machine that containers see too, as programs may need the system's libraries.
@@ -36,7 +36,7 @@ func (n *network) run(spec containerSpec) (*container, error) {
 	c := &container{command: exec.Command("/proc/self/exe"), logs: &logs{begun: make(chan struct{})}, exited: make(chan struct{})}
 	c.command.Args[0] = container0
 	c.command.Stdout, c.command.Stderr = c.logs, c.logs
-	c.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	c.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL}
 	in, err := c.command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -81,6 +81,9 @@ func becomeContainer(in io.Reader) error {
 		return err
 	}
 	if err := configure(spec.Address); err != nil {
+		return err
+	}
+	if err := syscall.Sethostname([]byte(spec.Host)); err != nil {
 		return err
 	}
 	if err := mountLibraries(spec.Root); err != nil {

@@ -26,7 +26,7 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod) (containerSpec, 
 	if c.Command != nil {
 		return containerSpec{}, fmt.Errorf("the Pod %s/%s has a command of its own", pod.Namespace, pod.Name)
 	}
-	spec := containerSpec{Root: k.folder(pod.UID), Program: program, Arguments: c.Args, Address: k.network.next()}
+	spec := containerSpec{Root: k.folder(pod.UID), Program: program, Arguments: c.Args, Address: k.network.next(), Host: pod.Name}
 	// The address of the API server itself: no Service has an address in this cluster.
 	spec.Environment = []string{"KUBERNETES_SERVICE_HOST=" + nodeAddress, "KUBERNETES_SERVICE_PORT=" + serverPort}
 	if err := os.MkdirAll(spec.Root, 0o700); err != nil {
