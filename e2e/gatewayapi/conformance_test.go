@@ -10,6 +10,8 @@ import (
 	confv1 "sigs.k8s.io/gateway-api/conformance/apis/v1"
 	"sigs.k8s.io/gateway-api/conformance/utils/suite"
 	"sigs.k8s.io/gateway-api/pkg/features"
+
+	"github.com/admission-gateway/gateway/e2e/gatewayapi/cluster"
 )
 
 // The profiles that the gateway has.
@@ -20,6 +22,11 @@ var profiles = []suite.ConformanceProfile{suite.GatewayHTTPConformanceProfile, s
 func TestConformance(t *testing.T) {
 	apply(t, class("conformance"))
 	g := startGateway(t, gatewayOptions{controller: "conformance", pool: []string{"10.100.0.0/24", "10.100.1.1/32"}})
+	kubeconfig, err := shared.Kubeconfig(cluster.Administrator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
 	options := conformance.DefaultOptions(t)
 	options.GatewayClassName = "conformance"
 	options.UsableNetworkAddresses = []gatewayv1.GatewaySpecAddress{{Value: "10.100.1.1"}}
