@@ -31,7 +31,7 @@ CONCURRENT := ^Test(AcknowledgedIs|BackendFaults|GatewayDeadlines|Histories|Memo
 # ends, and each failure fails the whole.
 PARTS := test-e2e test-packages test-apis test-race test-gatekeeper test-tools test-versions
 
-.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all e2e-apis corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -105,7 +105,7 @@ long: ## run what proofs leave out: all calls of Rego's built-in functions, and 
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m ./admission/rego/builtin
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m -run '^TestWalk' ./policies ./proxy
 
-e2e-all: proofs long ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
+e2e-all: proofs long e2e-gatewayapi ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
 	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
 	@set -e; for version in $(SERVERS); do \
@@ -116,6 +116,11 @@ e2e-all: proofs long ## all tests whole, with all that takes its time, and befor
 
 corpus: ## judge requests for all published OpenAPI documents beside two validators; installs what it needs (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 E2E_ALL=1 $(TEST) -count=1 -timeout 60m -run '^TestPublishedDocuments$$' .
+
+# REPORT is the file that the suite writes its report to; docs/internals/gateway-api-conformance.yaml is the one of the last release.
+e2e-gatewayapi: ## run Gateway API's conformance suite, and what else a cluster asks of an ingress controller
+	@cd e2e && for name in kube-apiserver kube-controller-manager; do $(GO) tool -n $$name >/dev/null || exit 1; done
+	cd e2e/gatewayapi && $(TEST) -count=1 -timeout 40m ./... -args $(if $(REPORT),-report-output=$(abspath $(REPORT)))
 
 e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(TEST) -count=1 -timeout 30m ./...
@@ -128,6 +133,7 @@ lint: ## check format, errors, style, imports and known vulnerabilities
 	cd e2e && $(GO) vet ./...
 	cd e2e/apis && $(GO) vet ./...
 	cd e2e/versions && $(GO) vet ./...
+	cd e2e/gatewayapi && $(GO) vet ./...
 	cd tools/gatekeeper && $(GO) vet ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) tool errcheck ./...
 	cd tools && $(GO) run ./importrule .. && $(GO) run ./errorrule .. && $(GO) run ./arrows ..

@@ -98,7 +98,10 @@ func insideOf(m *testing.M) (code int, err error) {
 	}
 	shared, err = cluster.Start(cluster.Options{
 		Dir: built.Scratch, APIServer: built.APIServer, ControllerManager: built.ControllerManager,
-		Images: map[string]string{"registry.k8s.io/gateway-api/echo-basic": built.Echo, "gateway": built.Gateway},
+		Images: map[string]string{
+			"registry.k8s.io/gateway-api/echo-basic": built.Echo, "gateway": built.Gateway,
+			"registry.k8s.io/coredns/coredns": cluster.Pause, // for tests of UDPRoute, which is of no profile that the gateway has
+		},
 	})
 	if err != nil {
 		return 1, err

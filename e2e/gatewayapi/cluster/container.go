@@ -25,6 +25,9 @@ type containerSpec struct {
 	Address, Host          string
 }
 
+// Pause is the program of an image whose Pods have to run, and need not do anything.
+const Pause = "pause"
+
 // libraries are the folders of the machine that containers see too, as programs may need the system's libraries.
 var libraries = []string{"/usr", "/lib", "/lib64"}
 
@@ -94,6 +97,10 @@ func becomeContainer(in io.Reader) error {
 	}
 	if err := os.Chdir("/"); err != nil {
 		return err
+	}
+	if spec.Program == Pause {
+		fmt.Println("Waiting for the end.")
+		select {}
 	}
 	program := "/" + filepath.Base(spec.Program)
 	return syscall.Exec(program, append([]string{program}, spec.Arguments...), spec.Environment)

@@ -32,6 +32,9 @@ func (k *kubelet) prepare(ctx context.Context, pod *corev1.Pod) (containerSpec, 
 	if err := os.MkdirAll(spec.Root, 0o700); err != nil {
 		return containerSpec{}, err
 	}
+	if program == Pause {
+		return spec, nil
+	}
 	if err := place(program, filepath.Join(spec.Root, filepath.Base(program))); err != nil {
 		return containerSpec{}, err
 	}
