@@ -113,6 +113,9 @@ func (h *handler) refuse(err error) {
 		h.trail.refused = int(e.ErrStatus.Code)
 	} else {
 		code, contentType, body := formOf(h, e)
+		if h.route == nil && code == http.StatusNotFound && string(h.incoming.Head.Method) == http.MethodHead {
+			contentType = "" // of a body that no client gets, and some read what has this type
+		}
 		writeRefusal(r, e, code, contentType, body)
 	}
 	showTransport(h, r)

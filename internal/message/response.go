@@ -147,12 +147,15 @@ func (r *Response) Start(status int) {
 	r.head = len(r.bytes)
 }
 
-// StartBody is Start with a body of a media type.
+// StartBody is Start with a body of a media type. If that is empty, no header says it.
 func (r *Response) StartBody(status int, contentType string, body []byte) {
 	r.Start(status)
 	r.body, r.apart = announced, body
 	var room [96]byte
-	lines := append(append(append(room[:0], "Content-Type: "...), contentType...), "\r\n"...)
+	lines := room[:0]
+	if contentType != "" {
+		lines = append(append(append(lines, "Content-Type: "...), contentType...), "\r\n"...)
+	}
 	r.AddLines(string(appendLength(lines, len(body))))
 }
 
