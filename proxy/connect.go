@@ -225,7 +225,7 @@ func (h *handler) forward(isRead bool) (err error) {
 		}
 	case isRead:
 		m.Body = h.request.Body
-	case h.incoming.HasArrived():
+	case h.incoming.HasArrived(), h.keepsBody():
 		if err := h.body.readOpaque(); err != nil {
 			return err
 		}

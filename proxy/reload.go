@@ -35,6 +35,7 @@ type common struct {
 	locks   *storage.Locks
 	often   samplers
 	calls   calls
+	copies  copies
 	files   *credentials.Watcher
 	pod     corev1.ObjectReference
 	// liveChanged is called when Live may return something else than before.

@@ -164,6 +164,8 @@ type route struct {
 	limits storage.Limits // of its requests
 	// edits change the header lines of requests to the backend, answerEdits those of answers.
 	edits, answerEdits *message.Edits
+	mirrors            []mirror // that get copies
+	mirrorEdits        *message.Edits
 	redirect           *redirect // answers the requests; nil if the backend does
 	obstacle           *obstacle // answers them, for they cannot be sent
 }

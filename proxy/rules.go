@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
 	"github.com/admission-gateway/gateway/proxy/routes"
@@ -184,10 +185,18 @@ func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing
 		on := &config.Route{}
 		r.undescribed, r.errorFormat, r.errorTemplate = u.UndescribedOn(on), u.ErrorFormatOn(on), u.ErrorTemplateOn(on)
 	}
-	r.limits.Timeouts.Answer = rule.AttemptTimeout
-	f := filters{route: r, listener: listener}
+	r.limits.Timeout, r.limits.AttemptTimeout = rule.Timeout, rule.AttemptTimeout
+	if again := rule.Retry; again != nil {
+		r.limits.Retry = &storage.Retry{Codes: again.Codes, Attempts: again.Attempts, Backoff: again.Backoff}
+	}
+	f := filters{route: r, listener: listener, services: c.services}
 	f.read(rule.Filters)
 	f.read(own)
+	if r.mirrors != nil {
+		common := filters{route: &route{}, services: c.services} // which mirrors get too
+		common.read(rule.Filters)
+		r.mirrorEdits = common.request
+	}
 	f.apply(matches, to.spec)
 	return r
 }
@@ -196,6 +205,7 @@ func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing
 type filters struct {
 	route    *route
 	listener *routing.Listener
+	services []service
 	rewrite  routing.Rewrite
 	request  *message.Edits
 	answer   *message.Edits
@@ -220,12 +230,27 @@ func (f *filters) read(all []routing.Filter) {
 			if one.Rewrite.Path != nil {
 				f.rewrite.Path = one.Rewrite.Path
 			}
+		case one.Mirror != nil:
+			f.route.mirrors = append(f.route.mirrors, newMirror(one.Mirror, f.services))
 		case one.CORS != nil:
 			f.route.cors = newListedCORS(one.CORS)
 		default:
 			f.refuse(one.Unknown)
 		}
 	}
+}
+
+// newMirror returns what gets copies of requests.
+func newMirror(of *routing.Mirror, services []service) mirror {
+	m := mirror{to: services[of.Backend]}
+	switch others := of.Denominator - of.Numerator; {
+	case of.Denominator <= 0 || others <= 0:
+	case of.Numerator <= 0:
+		m.shares = &shares{until: []uint64{0, 1}} // none
+	default:
+		m.shares = newShares([]int32{of.Numerator, others})
+	}
+	return m
 }
 
 // refuse refuses all requests.

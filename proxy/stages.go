@@ -47,6 +47,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 		add(true, "obstacle", refuseByRoute)
 		return all
 	}
+	add(s.route.mirrors != nil, "mirror", mirrorRequest)
 	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)
 	add(s.tried != nil && (!i.IsUndescribed || s.isClosed), "try", (*handler).try)
 	if i.IsRedirected {

@@ -20,6 +20,10 @@ type Limits struct {
 	Upload int64
 	// Timeouts bound the requests to the backend; a zero one is the backend's own.
 	Timeouts upstream.RequestTimeouts
+	// Timeout bounds the time to the end of the answer, AttemptTimeout that of each attempt to get one; 0 is no bound.
+	Timeout, AttemptTimeout time.Duration
+	// Retry says when a request is sent again; nil leaves it to the client of the backend.
+	Retry *Retry
 }
 
 // Completed returns how many bytes the defaults may make of an object that was stored without them.

@@ -38,8 +38,11 @@ type Exchanges struct {
 	Watcher Watcher
 	// Sink takes what the client asks for in the backend's place; nil if it is sent.
 	Sink Sink
+	// Copier is called with what the client asks for when it is sent; nil if not needed.
+	Copier Copier
 
 	deadline    time.Time // when the client's own ?timeout= passes; zero for none
+	bound       time.Time // when the time passes that the route gives; zero for none
 	isDryRun    bool      // the client's target asks for a dry run
 	knowsStored bool      // the gateway's own account has read what the write depends on
 	isPreviewed bool      // there was a dry run
@@ -91,11 +94,23 @@ type Sink interface {
 	Take(m *Message)
 }
 
-// ErrNotSent reports that the request is only explained, and was not sent.
-var ErrNotSent = errors.New("the request is explained and goes no further")
+// A Copier copies requests for other backends.
+type Copier interface {
+	// Copy is called with a message that has its target and method. It must not keep the bytes.
+	Copy(m *Message)
+}
 
-// divert gives a message to the sink.
-func divert(e *Exchanges, m Message) error {
+// copyFor gives a message to the copier.
+func copyFor(e *Exchanges, m Message) {
+	if e.Copier == nil {
+		return
+	}
+	m.complete(e)
+	e.Copier.Copy(&m)
+}
+
+// complete sets what a message has of the client's request.
+func (m *Message) complete(e *Exchanges) {
 	if m.Method == nil {
 		m.Method = e.Head.Method
 	}
@@ -105,6 +120,14 @@ func divert(e *Exchanges, m Message) error {
 	if m.ContentType == nil {
 		m.ContentType = e.Head.Value(message.FieldContentType)
 	}
+}
+
+// ErrNotSent reports that the request is only explained, and was not sent.
+var ErrNotSent = errors.New("the request is explained and goes no further")
+
+// divert gives a message to the sink.
+func divert(e *Exchanges, m Message) error {
+	m.complete(e)
 	e.Sink.Take(&m)
 	return ErrNotSent
 }
@@ -236,6 +259,7 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 			return err
 		}
 	}
+	copyFor(e, *m)
 	e.Response.edition = asItComes
 	if m.IsEdited {
 		e.Response.edition = plain
@@ -273,6 +297,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
 	}
+	if protocol == nil {
+		copyFor(e, *m)
+	}
 	e.Memory.Rest()
 	err := e.do(b, b.Client, &e.Response.Response)
 	return e.call.Tunnel, err
@@ -298,27 +325,6 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 // lastingCall bounds a call of gRPC, which may go on for hours without a word. The client bounds it by a deadline of its own, of
 // which the server knows.
 const lastingCall = 365 * 24 * time.Hour
-
-// do makes the call by one of the clients of the backend.
-func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response) error {
-	if e.Limits != nil {
-		e.call.Timeouts = e.Limits.Timeouts
-	}
-	if e.Head.IsGRPC() {
-		e.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
-	}
-	began := time.Now()
-	err := by.Do(&e.call, answer)
-	took := time.Since(began)
-	e.Took += took
-	if b.Measured != nil {
-		b.Measured(e.method, answer.Status(), err, took)
-	}
-	if e.Tracer != nil {
-		e.Tracer.End(b, answer.Status(), err)
-	}
-	return err
-}
 
 // makeHead makes the head of a request to the backend.
 func makeHead(e *Exchanges, f *message.Forward) {

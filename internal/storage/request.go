@@ -21,7 +21,10 @@ type Request struct {
 // SetSubject sets what the target of the request was resolved to. The deadline of the request follows from it.
 func (r *Request) SetSubject(i resource.Info, described *resource.Resource) {
 	r.Subject = Subject{Info: i, Resource: described}
-	r.isDryRun, r.deadline = i.Options.DryRun, time.Time{}
+	r.isDryRun, r.deadline, r.bound = i.Options.DryRun, time.Time{}, time.Time{}
+	if r.Limits != nil && r.Limits.Timeout > 0 {
+		r.bound = r.Started.Add(r.Limits.Timeout)
+	}
 	if i.Options.Timeout > 0 && !i.Options.Watch {
 		r.deadline = r.Started.Add(i.Options.Timeout)
 	}

@@ -101,6 +101,7 @@ func fill(t *Telemetry) {
 	t.PolicyErred("p")
 	SinkFailed(t, "audit", "log", syscall.ENOSPC)
 	t.EventRecorded("api", "Sent")
+	t.RequestMirrored("api", "Sent")
 	t.SharedLimitDecided("Admitted", time.Millisecond)
 	t.ConfigurationLoaded("h", []string{"listen"}, time.Now())
 	t.PoliciesLoaded(1, "h", time.Now())

@@ -39,6 +39,7 @@ type events struct {
 	answers  named
 	departed named
 	recorded named
+	mirrored named
 	unlogged named
 	uploads  named
 	tried    named
@@ -169,6 +170,11 @@ func DecisionsLost(t *Telemetry, sink, reason string, some int) {
 // DecisionsSent counts a body of decisions that a service was sent: Sent or Failed.
 func DecisionsSent(t *Telemetry, outcome string) { t.events.uploads.add(outcome, "") }
 
+// RequestMirrored counts a copy of a request for a mirror: Sent, Failed or Dropped.
+func (t *Telemetry) RequestMirrored(upstream, outcome string) {
+	t.events.mirrored.add(upstream, outcome)
+}
+
 // EventRecorded counts an Event of Kubernetes: Sent, Failed or Dropped.
 func (t *Telemetry) EventRecorded(upstream, outcome string) {
 	t.events.recorded.add(upstream, outcome)
@@ -242,6 +248,7 @@ func (e *events) register(m metric.Meter) error {
 		{&e.answers, "gateway_response_checks", "Answers compared with an OpenAPI document, by resource and result: Valid, Invalid, or Unchecked if the body could not be read.", [3]attribute.Key{"resource", "result"}},
 		{&e.departed, "gateway_response_violations", "Answers that are not what an OpenAPI document declares, by resource and kind: Code, MediaType, Header, Body or WriteOnly.", [3]attribute.Key{"resource", "kind"}},
 		{&e.recorded, "gateway_kubernetes_events", "Events of Kubernetes about refusals and faults, by upstream: Sent, Failed, or Dropped because there were too many.", [3]attribute.Key{"upstream", "outcome"}},
+		{&e.mirrored, "gateway_mirrored_requests", "Copies of requests for mirrors, by upstream: Sent, Failed, or Dropped because the body is not in memory or there were too many.", [3]attribute.Key{"upstream", "outcome"}},
 		{&e.unlogged, "gateway_decision_log_lost_events", "Decisions that a sink of the decision log will never have, by sink and reason.", [3]attribute.Key{"sink", "reason"}},
 		{&e.uploads, "gateway_decision_log_uploads", "Bodies of decisions that the service was sent: Sent if it took them, or Failed.", [3]attribute.Key{"outcome"}},
 		{&e.held, "gateway_policy_folder_refused_requests", "Requests refused because the policy files that an owner has for them have errors and never came into force, by folder and owner.", [3]attribute.Key{"folder", "owner"}},

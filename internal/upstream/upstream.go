@@ -102,6 +102,10 @@ func (c *Client) Dialled() uint64 { return c.dialled.Load() }
 // MaySendTrailers reports whether fields behind the body of a request may reach the backend: they do by HTTP/2.
 func (c *Client) MaySendTrailers() bool { return c.dialer.mayBeHTTP2() }
 
+// MayRetry takes a retry from the budget, and reports whether there is one: of a request that is sent again although the backend
+// has answered it, or has failed to.
+func (c *Client) MayRetry() bool { return c.pool.mayResend(time.Now()) }
+
 // Renew has all connections made anew: idle ones are closed now, the others when they come back.
 func (c *Client) Renew() { c.pool.renew() }
 
