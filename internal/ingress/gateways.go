@@ -125,12 +125,12 @@ func (c *translation) open(g *gateway) {
 			continue
 		}
 		l.index = len(c.out.Table.Listeners)
-		owner := g.Namespace + "/" + g.Name
+		section := string(l.spec.Name)
 		if l.set != nil {
-			owner = l.set.Namespace + "/" + l.set.Name
+			section = l.set.Namespace + "/" + l.set.Name + "/" + section
 		}
 		c.out.Table.Listeners = append(c.out.Table.Listeners, routing.Listener{
-			Gateway: owner, Section: string(l.spec.Name), Port: l.spec.Port, Addresses: g.addresses, Host: l.host, TLS: l.tls,
+			Gateway: g.Namespace + "/" + g.Name, Section: section, Port: l.spec.Port, Addresses: g.addresses, Host: l.host, TLS: l.tls,
 		})
 		g.letsStrangersIn = g.letsStrangersIn || l.tls != nil && l.tls.LetsStrangersIn
 	}

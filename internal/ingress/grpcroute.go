@@ -113,9 +113,9 @@ func (r *reading) grpcFilters(specs []gatewayv1.GRPCRouteFilter, path string) []
 		f, at := &specs[i], fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case f.Type == gatewayv1.GRPCRouteFilterRequestHeaderModifier && f.RequestHeaderModifier != nil:
-			all = append(all, routing.Filter{Request: headerEdits(f.RequestHeaderModifier)})
+			all = append(all, r.edits(f.RequestHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Request: e} }))
 		case f.Type == gatewayv1.GRPCRouteFilterResponseHeaderModifier && f.ResponseHeaderModifier != nil:
-			all = append(all, routing.Filter{Answer: headerEdits(f.ResponseHeaderModifier)})
+			all = append(all, r.edits(f.ResponseHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Answer: e} }))
 		case f.Type == gatewayv1.GRPCRouteFilterRequestMirror && f.RequestMirror != nil:
 			all = r.mirror(all, f.RequestMirror, at, true)
 		default:

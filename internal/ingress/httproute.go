@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/routing"
 )
 
@@ -71,11 +73,11 @@ func (r *reading) httpRule(spec *gatewayv1.HTTPRouteRule, i int) (madeRule, bool
 		})
 	}
 	if t := spec.Timeouts; t != nil {
-		m.Timeout = r.duration(t.Request, rulePath(i)+".timeouts.request")
-		m.AttemptTimeout = r.duration(t.BackendRequest, rulePath(i)+".timeouts.backendRequest")
+		m.Timeout = r.timeout(t.Request, rulePath(i)+".timeouts.request")
+		m.AttemptTimeout = r.timeout(t.BackendRequest, rulePath(i)+".timeouts.backendRequest")
 	}
 	if t := spec.Retry; t != nil {
-		m.Retry = &routing.Retry{Attempts: max(or(t.Attempts, 1), 0), Backoff: r.duration(t.Backoff, rulePath(i)+".retry.backoff")}
+		m.Retry = &routing.Retry{Attempts: max(or(t.Attempts, 1), 0), Backoff: r.backoff(t.Backoff, rulePath(i)+".retry.backoff")}
 		for _, code := range t.Codes {
 			m.Retry.Codes = append(m.Retry.Codes, int(code))
 		}
@@ -154,8 +156,16 @@ func appendValue(all []routing.ValueMatch, v routing.ValueMatch, isHeader bool) 
 	return append(all, v)
 }
 
-// duration reads a duration of the API; 0 if there is none.
-func (r *reading) duration(d *gatewayv1.Duration, path string) time.Duration {
+// backoff reads the time between two attempts.
+func (r *reading) backoff(d *gatewayv1.Duration, path string) time.Duration {
+	if b := r.timeout(d, path); b != routing.Unbounded {
+		return b
+	}
+	return 0
+}
+
+// timeout reads a timeout of the API, of which 0 is none at all; 0 if nothing is said.
+func (r *reading) timeout(d *gatewayv1.Duration, path string) time.Duration {
 	if d == nil {
 		return 0
 	}
@@ -163,6 +173,9 @@ func (r *reading) duration(d *gatewayv1.Duration, path string) time.Duration {
 	if err != nil || took < 0 {
 		r.unsupport(path, fmt.Sprintf("'%s' is no duration", *d))
 		return 0
+	}
+	if took == 0 {
+		return routing.Unbounded
 	}
 	return took
 }
@@ -174,9 +187,9 @@ func (r *reading) httpFilters(specs []gatewayv1.HTTPRouteFilter, path string) []
 		f, at := &specs[i], fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case f.Type == gatewayv1.HTTPRouteFilterRequestHeaderModifier && f.RequestHeaderModifier != nil:
-			all = append(all, routing.Filter{Request: headerEdits(f.RequestHeaderModifier)})
+			all = append(all, r.edits(f.RequestHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Request: e} }))
 		case f.Type == gatewayv1.HTTPRouteFilterResponseHeaderModifier && f.ResponseHeaderModifier != nil:
-			all = append(all, routing.Filter{Answer: headerEdits(f.ResponseHeaderModifier)})
+			all = append(all, r.edits(f.ResponseHeaderModifier, at, func(e *routing.HeaderEdits) routing.Filter { return routing.Filter{Answer: e} }))
 		case f.Type == gatewayv1.HTTPRouteFilterRequestRedirect && f.RequestRedirect != nil:
 			all = append(all, routing.Filter{Redirect: redirect(f.RequestRedirect)})
 		case f.Type == gatewayv1.HTTPRouteFilterURLRewrite && f.URLRewrite != nil:
@@ -236,7 +249,8 @@ func (r *reading) mirror(all []routing.Filter, spec *gatewayv1.HTTPRequestMirror
 	return append(all, routing.Filter{Mirror: m})
 }
 
-func headerEdits(f *gatewayv1.HTTPHeaderFilter) *routing.HeaderEdits {
+// edits translates edits of header lines, as a filter that filter makes. Those that are not allowed refuse the requests.
+func (r *reading) edits(f *gatewayv1.HTTPHeaderFilter, path string, filter func(*routing.HeaderEdits) routing.Filter) routing.Filter {
 	e := &routing.HeaderEdits{Remove: f.Remove}
 	for _, h := range f.Set {
 		e.Set = append(e.Set, routing.Header{Name: string(h.Name), Value: h.Value})
@@ -244,7 +258,17 @@ func headerEdits(f *gatewayv1.HTTPHeaderFilter) *routing.HeaderEdits {
 	for _, h := range f.Add {
 		e.Add = append(e.Add, routing.Header{Name: string(h.Name), Value: h.Value})
 	}
-	return e
+	all := slices.Concat(e.Set, e.Add)
+	for _, name := range e.Remove {
+		all = append(all, routing.Header{Name: name})
+	}
+	for _, h := range all {
+		if err := message.CheckEdit(h.Name, h.Value); err != nil {
+			r.unsupport(path, err.Error())
+			return routing.Filter{Unknown: err.Error()}
+		}
+	}
+	return filter(e)
 }
 
 func redirect(f *gatewayv1.HTTPRequestRedirectFilter) *routing.Redirect {

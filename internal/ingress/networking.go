@@ -191,7 +191,7 @@ func (r *reading) ingressListener(l *ingressListeners, host string, port int32, 
 		}
 	}
 	r.out.Table.Listeners = append(r.out.Table.Listeners, routing.Listener{
-		Gateway: kindIngress, Section: host, Port: port, Addresses: l.addresses, Host: host, TLS: t,
+		Gateway: kindIngress, Section: host + ":" + strconv.Itoa(int(port)), Port: port, Addresses: l.addresses, Host: host, TLS: t,
 	})
 	return len(r.out.Table.Listeners) - 1
 }

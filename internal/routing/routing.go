@@ -19,8 +19,8 @@ type Table struct {
 
 // A Listener takes the requests for a host that come to a port.
 type Listener struct {
-	// Gateway and Section name it to operators: the namespace and name of its Gateway or ListenerSet, and its
-	// own name in there.
+	// Gateway and Section name it to operators: the namespace and name of its Gateway, and its own name in there, behind
+	// the namespace and name of its ListenerSet if it has one. Of Ingresses they are "Ingress", and host and port.
 	Gateway, Section string
 	Port             int32
 	// Addresses are what it listens on; none is all of the machine's.
