@@ -15,7 +15,6 @@ import (
 // below it too: 'konghq.com' for 'configuration.konghq.com'.
 var foreignGroups = map[string]string{
 	"kyverno.io":                  "it is Kyverno's: write it as a ValidatingAdmissionPolicy, a MutatingAdmissionPolicy or a RegoPolicy",
-	"gateway.networking.k8s.io":   "it is the Gateway API's: routes are in the `routes` of the configuration",
 	"konghq.com":                  "it is Kong's: limits are RateLimitPolicies, and routes are in the `routes` of the configuration",
 	"gateway.envoyproxy.io":       "it is Envoy Gateway's: limits are RateLimitPolicies, and routes are in the `routes` of the configuration",
 	"istio.io":                    "it is Istio's: routes, retries and who may ask are in the configuration",

@@ -45,6 +45,18 @@ var kinds = []kind{
 	define(constraints.MutationsGroup, "ModifySet", gatekeeperVersions, readKubernetes, gatekeepers((*constraints.Files).ModifySet)),
 	define(constraints.ConfigGroup, "Config", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).Config)),
 	define(constraints.SyncSetGroup, "SyncSet", v1alpha1, readKubernetes, gatekeepers((*constraints.Files).SyncSet)),
+	routes(gatewayGroup, "BackendTLSPolicy"),
+	routes(gatewayGroup, "GRPCRoute"),
+	routes(gatewayGroup, "Gateway"),
+	routes(gatewayGroup, "GatewayClass"),
+	routes(gatewayGroup, "HTTPRoute"),
+	routes(gatewayGroup, "ListenerSet"),
+	routes(gatewayGroup, "ReferenceGrant"),
+	routes(gatewayGroup, "TCPRoute"),
+	routes(gatewayGroup, "TLSRoute"),
+	routes(gatewayGroup, "UDPRoute"),
+	routes(networkingGroup, "Ingress"),
+	routes(networkingGroup, "IngressClass"),
 	define(auditGroup, "Policy", v1, readKubernetes, (*auditPolicies).take).unnamed(),
 }
 
@@ -72,6 +84,9 @@ type kind struct {
 	unread func(*loader)
 	// needsNoName is set if all files together have one object of the kind.
 	needsNoName bool
+	// isNamespaced is set if objects of the kind belong to namespaces; sharesGroup if its group has kinds too that mean
+	// nothing to the gateway.
+	isNamespaced, sharesGroup bool
 }
 
 // The part of a kind has what a load collects of the kind's objects. Kinds that are compiled together, such as policies
@@ -193,7 +208,7 @@ func readDefinition(f *findings, o *manifest.Object, into any) bool {
 	return f.Read(definitionDecoder.Decode(o, into))
 }
 
-// takerOf returns what to do with objects of a kind. An object that the gateway knows, or that comes from a group of
+// takerOf returns what to do with objects of a kind, and whether they are policies, which belong to no namespace. An object that the gateway knows, or that comes from a group of
 // policies, is compiled or refused, so that nothing in the files goes unenforced in silence. Configurations of webhooks, which
 // stand in the manifests that install them, are skipped with a warning.
 func takerOf(of schema.GroupKind, version string) (take func(*loader, *manifest.Object), isServed bool) {
@@ -211,6 +226,7 @@ func takerOf(of schema.GroupKind, version string) (take func(*loader, *manifest.
 		k := &kinds[i]
 		switch {
 		case k.group != of.Group:
+		case k.name != of.Kind && k.sharesGroup:
 		case k.name != of.Kind:
 			names = append(names, k.name)
 		case !slices.Contains(k.versions, version):
@@ -218,7 +234,7 @@ func takerOf(of schema.GroupKind, version string) (take func(*loader, *manifest.
 				l.At(o, Error, "apiVersion", "must be '%s', not '%s'", k.group+"/"+strings.Join(k.versions, "' or '"+k.group+"/"), o.APIVersion)
 			}, false
 		default:
-			return k.take, true
+			return k.take, !k.isNamespaced
 		}
 	}
 	switch of {

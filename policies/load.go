@@ -42,9 +42,10 @@ func Check(paths []string) []Finding {
 // Compile compiles files that were read already, as Load does.
 func Compile(s *source.Source) (*Set, []Finding) { return compileWith(nil, s, &Gateway{}) }
 
-// CompileTimed is Compile, and passes the times of its stages to timed, which may be nil.
+// CompileTimed is Compile, and passes the times of its stages to timed, which may be nil. It finds for which requests routes
+// are in force, too.
 func CompileTimed(s *source.Source, timed func([]StageTime)) (*Set, []Finding) {
-	return compileWith(nil, s, &Gateway{Timed: timed})
+	return compileWith(nil, s, &Gateway{Timed: timed, DescribesRoutes: true})
 }
 
 // compileWith is Compile, with what modules in Rego have of the gateway, and with the set before; nil: there is none.
@@ -315,6 +316,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 		l.At(o, Error, "metadata.name", "Required value: must have a name, by which policies refer to the object")
 		return
 	}
+	part[routeFiles](l).refer(o)
 	group, _ := o.GroupVersion()
 	l.objects[objectID{group, o.Kind, o.Namespace, o.Name}] = &Object{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,

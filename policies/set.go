@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/refusal"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/policies/reuse"
@@ -40,6 +41,7 @@ type Set struct {
 	objects   map[objectID]*Object
 	kinds     kindPlaces
 	states    []*state.Source
+	routing   *routing.Table // nil if the files have no routes
 
 	upstreams []upstreamUse
 	scopes    []scopeUse

@@ -20,6 +20,7 @@ var stages = []stage{
 	{"assemble", []string{"read"}, (*loader).assemble},
 	{"take", []string{"assemble"}, (*loader).take},
 	{"compile", []string{"take"}, (*loader).compileKinds},
+	{"routes", []string{"take"}, (*loader).translate},
 	{"rollouts", []string{"take"}, (*loader).planResources},
 	{"index", []string{"compile"}, (*loader).index},
 	{"register", []string{"take"}, (*loader).register},

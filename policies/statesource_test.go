@@ -133,7 +133,7 @@ func TestParamFindings(t *testing.T) {
 	}
 	for _, c := range []struct{ object, want string }{
 		{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "a.yaml:3: metadata.namespace: warning: Required value: a ConfigMap belongs to a namespace, in which policies look for it"},
-		{"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: c}\n", "a.yaml:3: metadata.namespace: warning: Required value: an Ingress belongs to a namespace, in which policies look for it"},
+		{"apiVersion: v1\nkind: Endpoints\nmetadata: {name: c}\n", "a.yaml:3: metadata.namespace: warning: Required value: an Endpoints belongs to a namespace, in which policies look for it"},
 		{"apiVersion: v1\nkind: Namespace\nmetadata: {name: c, namespace: c}\n", "a.yaml:3: metadata.namespace: warning: must not be set: a Namespace belongs to no namespace"},
 		{"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: x}\nspec: {size: many}\n", "a.yaml:4: spec.size: warning: Invalid value: \"string\": must be of type integer"},
 		{"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: x}\nspec: {colour: red}\n", "a.yaml:1: warning: unknown field \"spec.colour\""},

@@ -160,6 +160,11 @@ type Gateway struct {
 	AuditSinks []string
 	// Offers are the parts of the configuration that policy files have to name.
 	Offers Offers
+	// DescribesRoutes asks for a finding about each route of the files, which says for which requests it is in force.
+	DescribesRoutes bool
+	// Controller is the controllerName of the GatewayClasses and IngressClasses of the files that count; empty means
+	// the default.
+	Controller string
 	// Timed is called with the times of the stages of a load, at its end; it may be nil.
 	Timed func([]StageTime)
 	// Print is given what modules in Rego print; nil: they print nothing.

@@ -48,7 +48,7 @@ func New(o Options) (*Gateway, error) {
 func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
-		common: s, policies: o.Policies, clock: o.Clock, refusesPlainly: o.RefusesPlainly, isUncounted: o.IsUncounted,
+		common: s, policies: o.Policies, routing: o.Routing, clock: o.Clock, refusesPlainly: o.RefusesPlainly, isUncounted: o.IsUncounted,
 		configuration: telemetry.ShortHash(c.Hash()),
 		requestLimits: limitsOf(&c.Limits, largestBody(c)),
 		unregistered:  c.UnregisteredResources,

@@ -72,6 +72,7 @@ type Options struct {
 type Gateway struct {
 	*common
 	listening *listening
+	routing   *routing.Table // that it was made of, beside the configuration
 	routes    *routeTable
 	policies  func() *policies.Set
 	// configuration names the configuration by its hash.

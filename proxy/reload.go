@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -111,6 +112,10 @@ func (g *Gateway) Replace(before *Gateway, begin func()) {
 	g.recordOwn()
 	before.retire()
 }
+
+// RoutesBy reports whether the Gateway has the listeners and routes of a table, which may be nil, beside those of its
+// configuration.
+func (g *Gateway) RoutesBy(table *routing.Table) bool { return routing.Equal(g.routing, table) }
 
 // Discard lets go of a Gateway that has never served.
 func (g *Gateway) Discard() { g.retire() }

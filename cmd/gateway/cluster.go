@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cluster"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // newCluster makes what routes by the objects of a cluster; nil if the configuration names none.
@@ -56,19 +57,47 @@ func podNamespace() string {
 	return "default"
 }
 
+// routing are the routes of the policy files and of the cluster.
+func (n *node) routing(manager *policies.Manager) *routing.Table {
+	return routing.Merge(manager.Current().Routing(), n.table.Load())
+}
+
 // applyTable brings the routes of the cluster into force.
 func (n *node) applyTable(table *routing.Table) error {
 	n.reloads.mu.Lock()
 	defer n.reloads.mu.Unlock()
-	return n.reroute(table)
+	before := n.table.Swap(table)
+	err := n.reroute()
+	if err != nil {
+		n.table.Store(before)
+	}
+	return err
 }
 
-// reroute has requests served by a table from now on, beside the configuration in force; n.reloads.mu is held. Listeners
-// whose sockets cannot be opened are tried again later: those of others must not wait for them.
-func (n *node) reroute(table *routing.Table) error {
+// keepRoutes brings the routes of the policy files into force whenever others may be, until ctx is done.
+func (n *node) keepRoutes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.rerouting:
+		}
+		n.reloads.mu.Lock()
+		if err := n.reroute(); err != nil {
+			n.log.Error("the routes of the policy files cannot be brought into force, those before stay", "cause", err)
+		}
+		n.reloads.mu.Unlock()
+	}
+}
+
+// reroute has requests served by the routes that there are now, beside the configuration in force; n.reloads.mu is held.
+// Listeners whose sockets cannot be opened are tried again later: those of others must not wait for them.
+func (n *node) reroute() error {
 	c, before := n.config.Load(), n.gateway.Load()
 	o := n.gatewayOptions(c, n.manager.Load())
-	o.Routing = table
+	if before.RoutesBy(o.Routing) {
+		return nil
+	}
 	gateway, err := before.Next(o)
 	if err != nil {
 		return err
@@ -81,10 +110,7 @@ func (n *node) reroute(table *routing.Table) error {
 		gateway.Discard()
 		return errors.New("the gateway is ending")
 	}
-	gateway.Replace(before, func() {
-		n.gateway.Store(gateway)
-		n.table.Store(table)
-	})
+	gateway.Replace(before, func() { n.gateway.Store(gateway) })
 	n.doors.serve(gateway, n.failed)
 	n.wait(closed)
 	return nil
@@ -101,9 +127,9 @@ func (n *node) wait(closed []error) {
 	}
 	if text != n.doors.closed {
 		if n.doors.closed = text; text != "" {
-			n.log.Error("listeners of the cluster cannot be served", "cause", text)
+			n.log.Error("listeners of Gateways cannot be served", "cause", text)
 		} else {
-			n.log.Info("all listeners of the cluster are served")
+			n.log.Info("all listeners of Gateways are served")
 		}
 	}
 	if text != "" && !n.doors.isTried {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,5 +77,64 @@ func TestIngressController(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	if err := p.Wait(); err != nil {
 		t.Errorf("exit: %v, want 0", err)
+	}
+}
+
+// TestRoutesOfFiles: the gateway serves the listeners and routes of its policy files, and those that the files have after a
+// change.
+func TestRoutesOfFiles(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
+	t.Cleanup(app.Close)
+	_, appPort, _ := net.SplitHostPort(strings.TrimPrefix(app.URL, "http://"))
+	_, port, _ := net.SplitHostPort(testutil.FreeAddress(t))
+	text := func(port, path string) string {
+		return strings.NewReplacer("PATH", path, "APP", appPort, "PORT", port).Replace(`apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: ours}
+spec: {controllerName: admission-gateway.io/gateway}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: ns}
+spec:
+  gatewayClassName: ours
+  addresses: [{value: 127.0.0.1}]
+  listeners: [{name: http, port: PORT, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: app, namespace: ns}
+spec:
+  parentRefs: [{name: gw}]
+  rules: [{matches: [{path: {value: PATH}}], backendRefs: [{name: app, port: 80}]}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: app, namespace: ns, labels: {kubernetes.io/service-name: app}}
+addressType: IPv4
+ports: [{name: http, port: APP}]
+endpoints: [{addresses: [127.0.0.1]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: app, namespace: ns}
+spec: {ports: [{name: http, port: 80}]}
+`)
+	}
+	_, backend := startBackend(t)
+	dir := t.TempDir()
+	testutil.WriteFile(t, filepath.Join(dir, "routes.yaml"), text(port, "/a"))
+	p := startServe(t, backend, "--policies", dir)
+	address := "http://127.0.0.1:" + port
+	if r := fetch(address + "/a"); r.body != "app /a" {
+		t.Errorf("the route is answered %+v", r)
+	}
+	_, other, _ := net.SplitHostPort(testutil.FreeAddress(t))
+	testutil.WriteFile(t, filepath.Join(dir, "routes.yaml"), text(other, "/b"))
+	p.signal(t, syscall.SIGHUP)
+	testutil.Eventually(t, "the changed route is served", func() bool { return fetch("http://127.0.0.1:"+other+"/b").body == "app /b" })
+	testutil.Eventually(t, "the other port is closed", func() bool { return fetch(address+"/a").code == 0 })
+	if r := fetch("http://" + p.listen + "/b"); r.body == "app /b" {
+		t.Errorf("the configuration's own listener leads to the route: %+v", r)
 	}
 }

@@ -63,7 +63,7 @@ func examine(files *source.Source, c *config.Configuration, timed func([]policie
 		_, found = policies.CompileTimed(files, timed)
 	} else {
 		gateway := asked(c)
-		gateway.Timed = timed
+		gateway.Timed, gateway.DescribesRoutes = timed, true
 		var broken []finding.Finding
 		gateway.Bundles, broken = bundlesForCheck(c)
 		_, found = policies.CompileFor(files, gateway)
@@ -83,6 +83,9 @@ func asked(c *config.Configuration) policies.Gateway {
 	for _, u := range c.Upstreams {
 		g.Upstreams = append(g.Upstreams, u.Name)
 		byName[u.Name] = u
+	}
+	if w := c.Kubernetes.Watch; w != nil {
+		g.Controller = w.ControllerName
 	}
 	g.Offers = offers(c)
 	for i, r := range c.Routes {

@@ -64,6 +64,8 @@ type node struct {
 
 	cluster *cluster.Watcher              // whose objects are routed by; nil if there is none
 	table   atomic.Pointer[routing.Table] // of the cluster's objects; nil until they are known
+	// rerouting has something in it if the policy files may have other routes than those in force.
+	rerouting chan struct{}
 
 	private  net.Listener
 	doors    doors
@@ -89,7 +91,7 @@ type shownPolicies struct {
 func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) {
 	log := logs.Messages
 	n := &node{
-		logs: logs, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1), idle: newIdle(),
+		logs: logs, log: log, failed: make(chan error, 2), mistaken: make(chan error, 1), rerouting: make(chan struct{}, 1), idle: newIdle(),
 		memory: memory.NewBudget(c.Limits.BodiesInFlightBytes, int(c.Limits.HeavyRequests)),
 	}
 	n.config.Store(c)
@@ -197,7 +199,7 @@ func (n *node) policyOptions(c *config.Configuration) (paths []string, _ policie
 func (n *node) gatewayOptions(c *config.Configuration, manager *policies.Manager) proxy.Options {
 	return proxy.Options{
 		Config:       c,
-		Routing:      n.table.Load(),
+		Routing:      n.routing(manager),
 		Policies:     manager.Current,
 		Memory:       n.memory,
 		Limiter:      n.limiter,
@@ -275,6 +277,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	gateway := n.gateway.Load()
 	n.doors.serve(gateway, n.failed)
 	go n.runCluster(watching)
+	go n.keepRoutes(watching)
 	n.listening.Store(true)
 	go memory.ForgetStart()
 	readFiles, readCredentials := onDemand(n.readFiles), onDemand(n.files.Reload)
@@ -440,6 +443,7 @@ func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
 	n.metrics.Expect(nil, set.Admission().Names())
 	n.states.Apply(set.States())
 	n.idle.mayChange()
+	ask(n.rerouting)
 	n.policiesConfirmed(set, at)
 }
 
@@ -460,6 +464,7 @@ func (n *node) policiesActivated(set *policies.Set, at time.Time) {
 	n.metrics.Expect(nil, set.Admission().Names())
 	n.states.Apply(set.States())
 	n.idle.mayChange()
+	ask(n.rerouting)
 	n.metrics.PoliciesActivated(set.Generation(), set.Hash())
 }
 

@@ -181,6 +181,7 @@ func (n *node) apply(c *config.Configuration) error {
 	})
 	n.doors.serve(gateway, n.failed)
 	n.wait(closed)
+	ask(n.rerouting) // the policy files may have come into force with it
 	n.idle.mayChange()
 	if err := n.logs.SetLevel(string(c.Telemetry.Log.Level)); err != nil {
 		return err // cannot be: the level was checked with the configuration

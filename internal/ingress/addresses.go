@@ -16,7 +16,11 @@ const maxPool = 1 << 16
 func (c *translation) assign() {
 	if len(c.options.Pool) == 0 {
 		for _, g := range c.served {
-			c.share(g)
+			if c.options.AreOfFiles {
+				c.bind(g)
+			} else {
+				c.share(g)
+			}
 		}
 		return
 	}
@@ -107,6 +111,22 @@ func (c *translation) free() iter.Seq[netip.Addr] {
 				a = a.Next()
 			}
 		}
+	}
+}
+
+// bind has a Gateway listen on the addresses that it asks for.
+func (c *translation) bind(g *gateway) {
+	for _, want := range g.Spec.Addresses {
+		if or(want.Type, gatewayv1.IPAddressType) != gatewayv1.IPAddressType || want.Value == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(want.Value)
+		if err != nil {
+			g.unaddressed = first(g.unaddressed, fault{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("'%s' is no address", want.Value)})
+			continue
+		}
+		g.addresses = append(g.addresses, a)
+		g.show(gatewayv1.IPAddressType, a.String())
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *translation) portOf(t *target) (_ corev1.ServicePort, reason gatewayv1.
 	}
 	s := c.services[t.name]
 	if s == nil || s.Service == nil {
-		if c.options.ResolvesNames {
+		if c.options.AreOfFiles {
 			return corev1.ServicePort{Port: t.port}, "", ""
 		}
 		return corev1.ServicePort{}, gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("there is no Service '%s'", t.name)
@@ -126,7 +126,7 @@ func (c *translation) backend(t target, client *routing.Certificate) int {
 // servers are the ready endpoints of a target, or its name in DNS if there are to be none.
 func (c *translation) servers(t *target) []string {
 	s := c.services[t.name]
-	if c.options.ResolvesNames && (s == nil || len(s.slices) == 0) {
+	if c.options.AreOfFiles && (s == nil || len(s.slices) == 0) {
 		port := t.port
 		if s != nil && s.Spec.ClusterIP == corev1.ClusterIPNone { // DNS has the endpoints themselves
 			p, _, _ := c.portOf(t)

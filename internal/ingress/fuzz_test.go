@@ -46,7 +46,7 @@ func checkAny(t *testing.T, fill *randfill.Filler, isOfFiles bool) {
 	for _, c := range objects.GatewayClasses {
 		c.Spec.ControllerName = DefaultController
 	}
-	translator := New(Options{ResolvesNames: isOfFiles, Published: []string{"192.0.2.1"}})
+	translator := New(Options{AreOfFiles: isOfFiles, Published: []string{"192.0.2.1"}})
 	first := translator.Translate(objects, now)
 	checkTable(t, first.Table)
 	for _, s := range first.Statuses {

@@ -34,7 +34,7 @@ func New(o Options) *Translator {
 func (t *Translator) Translate(in *Objects, now time.Time) *Outcome {
 	c := &translation{
 		Translator: t, in: in, out: &Outcome{Table: &routing.Table{}},
-		grants: grantsOf(in.ReferenceGrants), namespaces: namespacesOf(in.Namespaces, t.options.ResolvesNames),
+		grants: grantsOf(in.ReferenceGrants), namespaces: namespacesOf(in.Namespaces, t.options.AreOfFiles),
 		services: servicesOf(in), secrets: byName(in.Secrets), configMaps: byName(in.ConfigMaps),
 		backends: map[backendKey]int{},
 	}

@@ -70,7 +70,7 @@ func optionsOf(t *testing.T, text []byte) Options {
 		case "pool":
 			o.Pool, o.Published = append(o.Pool, netip.MustParsePrefix(value)), nil
 		case "files":
-			o.ResolvesNames = true
+			o.AreOfFiles = true
 		case "service":
 			namespace, name, _ := strings.Cut(value, "/")
 			o.Service, o.Published = types.NamespacedName{Namespace: namespace, Name: name}, nil

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -82,12 +83,17 @@ func hostProblem(host string) string {
 	return ""
 }
 
-// groupOf names those that have the addresses of a Gateway in common: all, unless each has its own.
-func (c *translation) groupOf(g *gateway) string {
-	if len(c.options.Pool) == 0 {
-		return ""
+// meets reports whether two Gateways have an address in common, of which those without addresses have all.
+func (g *gateway) meets(other *gateway) bool {
+	switch {
+	case g == other:
+		return true
+	case g.unaddressed.is() || other.unaddressed.is():
+		return false
+	case len(g.addresses) == 0 || len(other.addresses) == 0:
+		return true
 	}
-	return g.Namespace + "/" + g.Name
+	return slices.ContainsFunc(g.addresses, func(a netip.Addr) bool { return slices.Contains(other.addresses, a) })
 }
 
 // isHTTP reports whether a protocol is one that the gateway serves.
@@ -98,9 +104,8 @@ func isHTTP(p gatewayv1.ProtocolType) bool {
 // claim has listeners of one object take their ports. Of two within one Gateway that cannot be told apart neither is
 // served; a listener that comes after others, of an older object or of the Gateway whose ListenerSet it is in, gives way.
 func (c *translation) claim(g *gateway, all []*listener) {
-	group := c.groupOf(g)
 	for i, l := range all {
-		if f := c.conflictBefore(group, l); f.is() {
+		if f := c.conflictBefore(l); f.is() {
 			l.conflict = f
 		}
 		if l.set != nil {
@@ -124,21 +129,21 @@ func (c *translation) claim(g *gateway, all []*listener) {
 			c.listenerProblem(l, "", l.conflict.message)
 		case l.refused.is():
 			c.listenerProblem(l, "", l.refused.message)
-		case g.refused.is():
+		case g.refused.is() || g.unaddressed.is():
 		default:
-			c.held = append(c.held, &claim{group, l})
+			c.held = append(c.held, l)
 		}
 	}
 }
 
 // conflictBefore returns the conflict of a listener with one that has its port already.
-func (c *translation) conflictBefore(group string, l *listener) fault {
+func (c *translation) conflictBefore(l *listener) fault {
 	for _, h := range c.held {
-		if h.group == group && h.spec.Port == l.spec.Port {
+		if h.spec.Port == l.spec.Port && h.gateway.meets(l.gateway) {
 			if l.refused.is() && (l.set == nil || l.spec.Protocol == gatewayv1.UDPProtocolType || isHTTP(l.spec.Protocol)) {
 				continue
 			}
-			if f := conflictOf(l, h.listener); f.is() {
+			if f := conflictOf(l, h); f.is() {
 				return f
 			}
 		}

@@ -52,7 +52,7 @@ type translation struct {
 	served    []*gateway      // the oldest first
 	byGateway map[types.NamespacedName]*gateway
 	bySet     map[types.NamespacedName]*listenerSet
-	held      []*claim // of ports
+	held      []*listener // that have their ports
 	taken     map[netip.Addr]bool
 }
 
@@ -162,12 +162,6 @@ func (c *translation) listenerProblem(l *listener, field, message string) {
 		return
 	}
 	c.problem(kindGateway, l.gateway.Namespace, l.gateway.Name, l.path+field, message)
-}
-
-// A claim is a port, and a host on it, that a listener has.
-type claim struct {
-	group string // of those that have the addresses in common
-	*listener
 }
 
 // A routeObject is a route of any kind, as far as the kinds are alike.

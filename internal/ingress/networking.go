@@ -184,7 +184,7 @@ func (r *reading) ingressListener(l *ingressListeners, host string, port int32, 
 	if len(r.options.Pool) == 0 {
 		probe := &listener{gateway: &gateway{}, spec: gatewayv1.Listener{Port: port, Protocol: protocol}, host: host}
 		for _, h := range r.held {
-			if f := conflictOf(probe, h.listener); f.is() {
+			if f := conflictOf(probe, h); f.is() {
 				r.problem(path, f.message)
 				return -1
 			}

@@ -49,9 +49,9 @@ type Options struct {
 	Service types.NamespacedName
 	// IngressPort and IngressTLSPort are the ports of Ingresses; 0 means 80 and 443.
 	IngressPort, IngressTLSPort int32
-	// ResolvesNames says that a Service without EndpointSlices is reached by its name in DNS. It is so for objects of
-	// files, among which there may not even be the Service.
-	ResolvesNames bool
+	// AreOfFiles says that an operator has written the objects into files: a Service without EndpointSlices, or that is not
+	// among them, is reached by its name in DNS, and Gateways listen on the addresses that they ask for.
+	AreOfFiles bool
 }
 
 // An Outcome is what objects come to. Its Table must not be changed.

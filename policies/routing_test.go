@@ -1,0 +1,85 @@
+package policies
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/admission-gateway/gateway/internal/testutil"
+)
+
+// The objects of a Gateway with a route, as files have them.
+const (
+	gatewayClass = `apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: ours}
+spec: {controllerName: admission-gateway.io/gateway}
+`
+	gatewayGW = `apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: infra}
+spec:
+  gatewayClassName: ours
+  addresses: [{value: 127.0.0.1}]
+  listeners: [{name: http, port: 8000, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
+`
+	routeR = `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: r, namespace: shop}
+spec:
+  parentRefs: [{name: gw, namespace: infra}]
+  hostnames: [shop.example.com]
+  rules: [{backendRefs: [{name: app, port: 80}]}]
+`
+)
+
+// TestRoutesOfFiles loads objects that routes are made of: what cannot be in force is an error at its place.
+func TestRoutesOfFiles(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"none", widgets, ""},
+		{"a route", gatewayClass + "---\n" + gatewayGW + "---\n" + routeR, ""},
+		{"the same name in two namespaces", gatewayClass + "---\n" + gatewayGW + "---\n" + routeR + "---\n" + strings.Replace(routeR, "namespace: shop", "namespace: other", 1), ""},
+		{"the same twice", gatewayClass + "---\n" + gatewayGW + "---\n" + routeR + "---\n" + routeR,
+			"a.yaml:24: metadata.name: must be unique; HTTPRoute 'shop/r' is in a.yaml:16 already\n"},
+		{"no class", gatewayGW + "---\n" + routeR,
+			"a.yaml:5: spec.gatewayClassName: must be the name of a GatewayClass of the files whose `controllerName` is 'admission-gateway.io/gateway'\n" +
+				"a.yaml:13: spec.parentRefs: must lead to a Gateway or a ListenerSet of the files\n"},
+		{"another controller's", strings.Replace(gatewayClass, "admission-gateway.io/gateway", "example.com/other", 1) + "---\n" + gatewayGW + "---\n" + routeR, ""},
+		{"no listener", gatewayClass + "---\n" + gatewayGW + "---\n" + strings.Replace(routeR, "infra}", "infra, sectionName: https}", 1),
+			"a.yaml:18: spec.parentRefs[0]: 'gw' has no listener of the name 'https'\n"},
+		{"an expression that is none", gatewayClass + "---\n" + gatewayGW + "---\n" + strings.Replace(routeR, "[{backendRefs", "[{matches: [{path: {type: RegularExpression, value: '('}}], backendRefs", 1),
+			"a.yaml:20: spec.rules[0].matches[0].path.value: must be a regular expression of RE2: error parsing regexp: missing closing ): `(`\n"},
+		{"an unknown field", gatewayClass + "---\n" + strings.Replace(gatewayGW, "port: 8000", "port: 8000, prot: x", 1) + "---\n" + routeR,
+			"a.yaml:12: spec.listeners[0].prot: warning: unknown field; did you mean `port`?\n"},
+		{"an Ingress of nobody", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: shop}\nspec: {ingressClassName: nginx}\n",
+			"a.yaml:4: spec.ingressClassName: warning: the Ingress is not served: the files have no IngressClass of it whose `controller` is 'admission-gateway.io/gateway'\n"},
+		{"another kind of the group", "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: np, namespace: shop}\n", ""},
+		{"a kind that the API does not have", "apiVersion: gateway.networking.k8s.io/v1\nkind: FTPRoute\nmetadata: {name: np, namespace: shop}\n",
+			"a.yaml:2: kind: must be 'BackendTLSPolicy', 'GRPCRoute', 'Gateway', 'GatewayClass', 'HTTPRoute', 'ListenerSet', 'ReferenceGrant', 'TCPRoute', 'TLSRoute' or 'UDPRoute', not 'FTPRoute'\n"},
+		{"a Secret that is none", gatewayClass + "---\n" + strings.Replace(gatewayGW, "protocol: HTTP,", "protocol: HTTPS, tls: {certificateRefs: [{name: c}]},", 1) + "---\n" +
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: c, namespace: infra}\ntype: kubernetes.io/tls\nstringData: {tls.crt: x}\n",
+			"a.yaml:12: spec.listeners[0].tls.certificateRefs[0]: the Secret 'infra/c' must have 'tls.crt' and 'tls.key'\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), c.text)
+			set, found := Load([]string{dir})
+			if got := text(dir, found); got != c.want {
+				t.Errorf("found is\n%s\nnot\n%s", got, c.want)
+			}
+			if hasRoute := set != nil && set.Routing() != nil && len(set.Routing().Routes) > 0; hasRoute != strings.HasPrefix(c.name, "a route") && c.name != "the same name in two namespaces" && c.name != "an unknown field" {
+				t.Errorf("that there are routes is %v", hasRoute)
+			}
+		})
+	}
+}
+
+// TestRoutesAreDescribed: a check for a gateway says for which requests routes are in force.
+func TestRoutesAreDescribed(t *testing.T) {
+	dir := t.TempDir()
+	testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), gatewayClass+"---\n"+gatewayGW+"---\n"+routeR)
+	const want = "a.yaml:14: note: takes requests for 'shop.example.com' on the port 8000 of 'infra/gw' (http)\n"
+	if got := text(dir, CheckFor([]string{dir}, Gateway{DescribesRoutes: true})); got != want {
+		t.Errorf("found is\n%s\nnot\n%s", got, want)
+	}
+}
