@@ -93,9 +93,10 @@ type provenBy struct {
 }
 
 // proofs returns the certificates that the peer has shown by TLS, and the result of checking them
-// before on its connection; nil without TLS.
+// before on its connection; nil without TLS. Listeners of a routing.Table have authorities of whoever has made them, which
+// let clients in, and name no users of the configuration.
 func (a *authenticators) proofs(p *server.Peer) *identity.Connection {
-	if !p.HasTLS() {
+	if !p.HasTLS() || p.Made.Routes != ownListener {
 		return nil
 	}
 	known, _ := p.Kept.(*provenBy)

@@ -26,7 +26,7 @@ type listening struct {
 // shownCertificates are those of a listener.
 type shownCertificates struct {
 	lease  lease
-	files  *credentials.Watcher // nil if they are in no files
+	files  *credentials.Watcher
 	server *credentials.Value[*credentials.Server]
 }
 
@@ -98,15 +98,14 @@ func (s *common) configuredListener(l *listening, c *config.Configuration, one *
 		made.Clients = string(t.ClientCertificates) + " " + t.ClientCAFile
 	}
 	var err error
-	made.TLS, err = l.show(before, fmt.Sprintf("%s: %+v", one.Name, *t), func(shown *shownCertificates) (*credentials.Value[*credentials.Server], error) {
-		shown.files = s.files.Part()
+	made.TLS, err = s.show(l, before, fmt.Sprintf("%s: %+v", one.Name, *t), func(own *credentials.Watcher) (*credentials.Value[*credentials.Server], error) {
 		files := TLSFiles(t)
 		files.HasHTTP2 = c.HTTP2.Enabled
 		name := "the listener '" + one.Name + "'"
 		if one.Name == config.FirstListener {
 			name = "the public listener"
 		}
-		return credentials.WatchServer(shown.files, name, files)
+		return credentials.WatchServer(own, name, files)
 	})
 	return made, err
 }
@@ -148,35 +147,32 @@ func (s *common) tableListener(l *listening, c *config.Configuration, one *routi
 		made.Clients = fmt.Sprintf("%v %x", held.ClientAuth, sha256.Sum256(t.ClientCAs))
 	}
 	var err error
-	made.TLS, err = l.show(before, fmt.Sprintf("%s: %s %x", made.Name, made.Clients, sum.Sum(nil)), func(*shownCertificates) (*credentials.Value[*credentials.Server], error) {
-		return credentials.NewServer(made.Name, held)
+	made.TLS, err = s.show(l, before, fmt.Sprintf("%s: %s %x", made.Name, made.Clients, sum.Sum(nil)), func(own *credentials.Watcher) (*credentials.Value[*credentials.Server], error) {
+		return credentials.NewServer(own, made.Name, held)
 	})
 	return made, err
 }
 
 // show returns what a listener shows of itself: what a Gateway before has for the same settings, or what is made now.
-func (l *listening) show(before *Gateway, settings string, begin func(*shownCertificates) (*credentials.Value[*credentials.Server], error)) (*credentials.Value[*credentials.Server], error) {
-	var shown *shownCertificates
+func (s *common) show(l *listening, before *Gateway, settings string, begin func(files *credentials.Watcher) (*credentials.Value[*credentials.Server], error)) (*credentials.Value[*credentials.Server], error) {
+	shown := l.certificates[settings]
+	if shown != nil {
+		return shown.server, nil
+	}
 	if before != nil {
 		shown = before.listening.certificates[settings]
 	}
 	if shown == nil {
-		shown = &shownCertificates{}
+		shown = &shownCertificates{files: s.files.Part()}
 		var err error
-		if shown.server, err = begin(shown); err != nil {
-			shown.close()
+		if shown.server, err = begin(shown.files); err != nil {
+			shown.files.Close()
 			return nil, err
 		}
 	}
 	shown.lease.hold()
 	l.certificates[settings] = shown
 	return shown.server, nil
-}
-
-func (c *shownCertificates) close() {
-	if c.files != nil {
-		c.files.Close()
-	}
 }
 
 // close lets go of the certificates.
@@ -186,7 +182,7 @@ func (l *listening) close() {
 	}
 	for _, shown := range l.certificates {
 		if shown.lease.release() {
-			shown.close()
+			shown.files.Close()
 		}
 	}
 }

@@ -157,6 +157,51 @@ func TestListeners(t *testing.T) {
 	}
 }
 
+// TestTableNamesNobody: the authorities of a table's listener let clients in, and name no users of the configuration.
+func TestTableNamesNobody(t *testing.T) {
+	ours := newTLS(t, credentials.ServerFiles{ClientAuth: tls.RequestClientCert})
+	api := naming(t)
+	file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\n"+
+		"listen: ':443'\ntls: {certFile: "+ours.Files.Cert+", keyFile: "+ours.Files.Key+", clientCAFile: "+ours.Files.ClientCA+"}\n"+
+		"identity: {authenticators: [{clientCertificate: {}}]}\n"+
+		"upstreams: [{name: a, endpoints: ['"+api+"'], dialect: Plain}]\n")
+	c, err := config.Load(file, config.Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := ours.Authority.Server(t, []string{"shop.example"})
+	before := newTestGateway(t, c, noPolicies)
+	g, err := before.Next(Options{
+		Config: c, Policies: noPolicies, Metrics: before.metrics, Log: before.log, Limiter: before.limiter, States: before.states,
+		Routing: &routing.Table{
+			Listeners: []routing.Listener{{Gateway: "ns/gw", Section: "https", Port: 444, TLS: &routing.ListenerTLS{
+				Certificates: []routing.Certificate{{Chain: pair.Cert, Key: pair.Key}}, ClientCAs: ours.Clients.PEM,
+			}}},
+			Routes: []routing.Route{{
+				Kind: "HTTPRoute", Namespace: "ns", Name: "all", Rule: "0", Attachments: []routing.Attachment{{}},
+				Matches: []routing.Match{{Path: routing.PathMatch{Value: "/"}}}, Backends: []routing.WeightedBackend{{Weight: 1}},
+			}},
+			Backends: []routing.Backend{{Name: "ns/api:80", Servers: []string{strings.TrimPrefix(api, "http://")}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Replace(before, func() {})
+	at := opened{}
+	openAll(t, g, at)
+	t.Cleanup(func() { _ = g.Shutdown(t.Context()) })
+	alice := &tls.Config{ServerName: "shop.example", Certificates: []tls.Certificate{ours.Clients.Client(t, "alice", nil).TLS(t)}}
+	for address, want := range map[string]int{":443": 200, ":444": 401} {
+		if answer, body := says(t, at[address], "", alice, "GET /a HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n"); answer.StatusCode != want {
+			t.Errorf("%s: answered %d %s, want %d", address, answer.StatusCode, body, want)
+		}
+	}
+	if expiries := g.files.Expiries(); expiries["ns/gw/https"].IsZero() || expiries["the public listener"].IsZero() {
+		t.Errorf("the certificates that expire are %v", expiries)
+	}
+}
+
 // TestListenersReload: another configuration has other listeners, and certificates that nothing has changed are kept.
 func TestListenersReload(t *testing.T) {
 	files := newTLS(t, credentials.ServerFiles{}).Files

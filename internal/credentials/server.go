@@ -68,15 +68,17 @@ func WatchServer(w *Watcher, name string, f ServerFiles) (*Value[*Server], error
 	})
 }
 
-// NewServer returns what a listener shows whose certificates are in no files. It never changes.
-func NewServer(name string, held *ServerPEM) (*Value[*Server], error) {
+// NewServer returns what a listener shows whose certificates are in no files. It never changes; the Watcher knows when they expire.
+func NewServer(w *Watcher, name string, held *ServerPEM) (*Value[*Server], error) {
 	s, err := held.server(len(held.ClientCAs) > 0, func(i int) string { return fmt.Sprintf("certificate %d and its key", i+1) }, "the authorities of clients")
 	if err != nil {
 		return nil, err
 	}
-	v := &Value[*Server]{name: name}
-	v.current.Store(&s)
-	return v, nil
+	chains := [][]byte{held.ClientCAs}
+	for _, one := range held.Certificates {
+		chains = append(chains, one.Chain)
+	}
+	return hold(w, name, s, chains), nil
 }
 
 // server makes a Server. The words name a certificate, and the authorities, in errors.

@@ -41,6 +41,17 @@ func Watch[T any](w *Watcher, name string, files []string, read func(contents []
 	return v, nil
 }
 
+// hold returns a value that never changes, made of contents that are in no files. The Watcher knows when they expire.
+func hold[T any](w *Watcher, name string, value T, contents [][]byte) *Value[T] {
+	v := &Value[T]{name: name}
+	v.current.Store(&value)
+	if at := firstExpiry(contents); !at.IsZero() {
+		v.expires.Store(&at)
+	}
+	w.add(v, nil)
+	return v
+}
+
 // Get returns the value of the last reading that was good.
 func (v *Value[T]) Get() T { return *v.current.Load() }
 
@@ -75,6 +86,9 @@ func firstExpiry(contents [][]byte) (first time.Time) {
 // refresh implements refresher. What cannot be read counts as a change once, and is not reported
 // again until it is another problem; nor is a value that was read and is no good.
 func (v *Value[T]) refresh() (bool, error) {
+	if v.read == nil {
+		return false, nil
+	}
 	contents, err := readFiles(v.files)
 	if err != nil {
 		again := v.problem == err.Error()

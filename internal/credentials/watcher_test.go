@@ -181,3 +181,35 @@ func TestParsePool(t *testing.T) {
 		}
 	}
 }
+
+// TestNewServer: certificates that are in no files are shown, and forgotten with the part that has them.
+func TestNewServer(t *testing.T) {
+	authority := credentialstest.NewAuthority(t, "a")
+	pair := authority.Server(t, []string{"a.example"})
+	w := NewWatcher(Options{})
+	part := w.Part()
+	v, err := NewServer(part, "the listener", &ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}}, ClientCAs: authority.PEM})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Reload()
+	if s := v.Get(); s.ClientCAs == nil || s.Config.ClientCAs == nil || w.Expiries()["the listener"].IsZero() {
+		t.Errorf("the server is %+v, and what expires %v", s, w.Expiries())
+	}
+	part.Close()
+	if left := w.Expiries(); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+	for _, c := range []struct {
+		held ServerPEM
+		want string
+	}{
+		{ServerPEM{}, "there is no certificate"},
+		{ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}, {pair.Cert, []byte("x")}}}, "certificate 2 and its key cannot be used: "},
+		{ServerPEM{Certificates: []CertPEM{{pair.Cert, pair.Key}}, ClientCAs: []byte("x")}, "the authorities of clients cannot be used: must hold at least one certificate in PEM"},
+	} {
+		if _, err := NewServer(w.Part(), "the listener", &c.held); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}
