@@ -8,8 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
 
 	"github.com/admission-gateway/gateway/e2e/apis/programs"
 	"github.com/admission-gateway/gateway/e2e/apis/testutil"
@@ -67,7 +71,7 @@ func TestClientsOfListeners(t *testing.T) {
 		{"a name of no listener", []string{openssl, "s_client", "-connect", secure, "-servername", "other.test", "-brief"},
 			[]string{"unrecognized name"}},
 	} {
-		out, _ := exec.Command(c.command[0], c.command[1:]...).CombinedOutput() //nolint:gosec // programs of the test
+		out, _ := exec.Command(c.command[0], c.command[1:]...).CombinedOutput()
 		for _, want := range c.want {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("%s: %s\nhas no %q", c.name, out, want)
@@ -92,7 +96,7 @@ func TestSendersOfProxyProtocol(t *testing.T) {
 		return start(t, "", func(address string) *exec.Cmd {
 			write(t, file, "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n"+
 				"listen l\n  bind "+address+"\n  server s "+to+" "+how+"\n")
-			return exec.Command(debian(t, "haproxy"), "-f", file) //nolint:gosec // programs of the test
+			return exec.Command(debian(t, "haproxy"), "-f", file)
 		})
 	}
 	nginx := func(to string) *program {
@@ -100,7 +104,7 @@ func TestSendersOfProxyProtocol(t *testing.T) {
 		return start(t, "", func(address string) *exec.Cmd {
 			write(t, filepath.Join(dir, "nginx.conf"), "load_module "+programs.StreamModule+";\ndaemon off;\nmaster_process off;\n"+
 				"pid "+dir+"/pid;\nerror_log stderr;\nevents {}\nstream { server { listen "+address+"; proxy_pass "+to+"; proxy_protocol on; } }\n")
-			return exec.Command(program, "-c", filepath.Join(dir, "nginx.conf")) //nolint:gosec // programs of the test
+			return exec.Command(program, "-c", filepath.Join(dir, "nginx.conf"))
 		})
 	}
 	for name, by := range map[string]func(to string) *program{
@@ -128,5 +132,50 @@ func TestSendersOfProxyProtocol(t *testing.T) {
 	}
 	if !strings.Contains(gateway.log.String(), "a peer did not begin its connection by the PROXY protocol") {
 		t.Errorf("the log has no line about it:\n%s", gateway.log)
+	}
+}
+
+// TestCoalescingBrowser: Chromium uses the connection that it has for another host of the same certificate. It gets 421, and asks again
+// on a connection of its own.
+func TestCoalescingBrowser(t *testing.T) {
+	chromium, certutil := debian(t, "chromium"), debian(t, "certutil")
+	lines, file := certificate(t, "a.shop.test", "b.shop.test")
+	secure, home := testutil.FreeAddress(t), t.TempDir()
+	gateway := startGatewayWith(t, "telemetry: {log: {requests: All}}\nlisteners:\n"+
+		"- {name: open, listen: '"+secure+"', hosts: [a.shop.test], "+strings.TrimSpace(lines)+"}\n"+
+		"- {name: other, listen: '"+secure+"', hosts: [b.shop.test], "+strings.TrimSpace(lines)+"}\n", spoken(t).URL)
+	database := filepath.Join(home, ".pki", "nssdb")
+	must(t, os.MkdirAll(database, 0o700))
+	for _, args := range [][]string{{"-N", "--empty-password"}, {"-A", "-t", "CP,,", "-n", "gateway", "-i", file}} {
+		if out, err := exec.Command(certutil, append([]string{"-d", "sql:" + database}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("certutil: %s, %v", out, err)
+		}
+	}
+	_, port, _ := net.SplitHostPort(secure)
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), chromedp.Env("HOME="+home), chromedp.WSURLReadTimeout(time.Minute))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, end := chromedp.NewContext(ctx)
+	t.Cleanup(end)
+	if _, err := chromedp.Run(ctx, chromedp.Navigate("https://a.shop.test:"+port+"/page")); err != nil {
+		t.Fatal(err)
+	}
+	// Requests without credentials have connections of their own.
+	script := "(async () => (await fetch('https://b.shop.test:" + port + "/fetched', {mode: 'no-cors', credentials: 'include'})).type)()"
+	got, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	must(t, err)
+	if got != "opaque" {
+		t.Errorf("the answer is of the type %q", got)
+	}
+	var codes []string
+	for line := range strings.Lines(gateway.log.String()) {
+		if strings.Contains(line, "server.address=b.shop.test") {
+			_, code, _ := strings.Cut(line, "http.response.status_code=")
+			codes = append(codes, code[:3])
+		}
+	}
+	if !slices.Equal(codes, []string{"421", "200"}) {
+		t.Errorf("the answers for the other host are %q:\n%s", codes, gateway.log)
 	}
 }

@@ -57,6 +57,7 @@ var Debian = map[string]string{
 	"openssl":                 "openssl",
 	"haproxy":                 "haproxy",
 	"nginx":                   "nginx",
+	"certutil":                "libnss3-tools",
 }
 
 // StreamModule is the file by which Debian's nginx passes bytes of TCP.
