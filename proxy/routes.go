@@ -20,6 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/storage/kubernetes"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/upstream"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy/events"
@@ -154,6 +155,8 @@ type route struct {
 	// index is its number among the routes, place how the scopes of files name it.
 	index int
 	place resource.Place
+	// named is the rule of a table, as logs and traces name it.
+	named telemetry.Rule
 	// undescribed says what happens to requests that no policy file describes.
 	undescribed config.Undescribed
 	// errorFormat says how refusals are written, errorTemplate by which template of the policy files.

@@ -16,6 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/proxy/rewrite"
 	"github.com/admission-gateway/gateway/proxy/routes"
 )
@@ -179,6 +180,7 @@ func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing
 		place: resource.Place{
 			Host: a.Host, Upstream: to.backend.name, Route: name, Rule: rule.Rule, Gateway: listener.Gateway, Listener: listener.Section,
 		},
+		named:  telemetry.Rule{Name: rule.Rule, Listener: listener.Gateway + "/" + listener.Section},
 		limits: c.gateway.limitsOn(c.options.Config, &config.Route{}),
 	}
 	if u := to.spec; u != nil {

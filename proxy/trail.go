@@ -115,7 +115,7 @@ func recorded(h *handler) *telemetry.Record {
 	}
 	r.Spent.Started, r.Spent.Backend, r.Spent.Received = h.request.Started, h.request.Exchanges.Took, h.incoming.BodyBytes()
 	if h.route != nil {
-		r.Way = telemetry.Way{Route: h.route.place.Route, Upstream: h.route.backend.name}
+		r.Way, r.Rule = telemetry.Way{Route: h.route.place.Route, Upstream: h.route.backend.name}, h.route.named
 	}
 	i := &h.request.Info
 	r.About = telemetry.About{

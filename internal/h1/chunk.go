@@ -73,7 +73,7 @@ func (c *Chunked) Next(b []byte) (used int, err *message.Flaw) {
 	for i, ch := range b {
 		switch c.state {
 		case chunkSize:
-			if v := hexValue(ch); v >= 0 {
+			if v := message.HexDigit(ch); v >= 0 {
 				// Sixteen digits hold every size that fits an int64.
 				if c.digits == 16 || c.size > 1<<58 {
 					return i, flaw("the body has a chunk size that is too large")
@@ -182,16 +182,6 @@ func (c *Chunked) trailer(ch byte) *message.Flaw {
 		c.state = chunkDone
 	}
 	return nil
-}
-
-func hexValue(c byte) int {
-	switch {
-	case c-'0' <= 9:
-		return int(c - '0')
-	case c|0x20-'a' <= 5:
-		return int(c|0x20-'a') + 10
-	}
-	return -1
 }
 
 func flaw(text string) *message.Flaw { return &message.Flaw{Message: text, Code: 400} }

@@ -171,3 +171,14 @@ func length(b []byte) (int64, bool) {
 	}
 	return int64(n), n <= 1<<63-1
 }
+
+// HexDigit returns the value of a hexadecimal digit; -1 if c is not one.
+func HexDigit(c byte) int {
+	switch {
+	case c-'0' <= 9:
+		return int(c - '0')
+	case c|0x20-'a' <= 5:
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}

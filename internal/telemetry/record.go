@@ -17,6 +17,7 @@ type Record struct {
 	Asked   Asked
 	About   About
 	Way     Way
+	Rule    Rule
 	InForce InForce
 	Outcome Outcome
 	Spent   Spent
@@ -63,6 +64,10 @@ func ShortHash(hash string) string { return hash[:min(len(hash), hashLength)] }
 
 // A Way says which way a request took: names of the configuration, or empty.
 type Way struct{ Route, Upstream string }
+
+// A Rule says which rule of an object such as an HTTPRoute took a request, and which listener of a Gateway; it is empty for a
+// route of the configuration.
+type Rule struct{ Name, Listener string }
 
 // An Outcome is the answer to a request, and the reason for it.
 type Outcome struct {

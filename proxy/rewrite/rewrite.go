@@ -108,7 +108,7 @@ func decode(s string) string {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' && i+2 < len(s) {
-			if high, low := digit(s[i+1]), digit(s[i+2]); high >= 0 && low >= 0 {
+			if high, low := message.HexDigit(s[i+1]), message.HexDigit(s[i+2]); high >= 0 && low >= 0 {
 				out = append(out, byte(high<<4|low))
 				i += 2
 				continue
@@ -117,14 +117,6 @@ func decode(s string) string {
 		out = append(out, s[i])
 	}
 	return string(out)
-}
-
-// digit returns the value of a hexadecimal digit; -1 if c is not one.
-func digit(c byte) int {
-	if 'A' <= c && c <= 'F' {
-		c += 'a' - 'A'
-	}
-	return strings.IndexByte("0123456789abcdef", c)
 }
 
 // ForwardedLines returns the header lines that name the removed prefix to the backend. Prefixes

@@ -14,8 +14,9 @@ import (
 // candidate is a route that takes requests for a path if they fit.
 type candidate[R any] struct {
 	condition
-	rank  rank
-	route R
+	isOpen bool // every request for the path fits
+	rank   rank
+	route  R
 }
 
 // condition is what a request has to be beside its path.
@@ -90,6 +91,7 @@ func (c *candidate[R]) compile(m *routing.Match, order int) error {
 	if c.path.pattern != nil {
 		c.rank.expression = len(m.Path.Value)
 	}
+	c.isOpen = c.path.pattern == nil && c.method == "" && len(c.headers) == 0 && len(c.query) == 0
 	return nil
 }
 
@@ -122,11 +124,6 @@ func newExpression(text string) (e expression, err error) {
 	e.beginning, _ = unanchored.LiteralPrefix()
 	e.pattern, err = pattern.New(`^(?:` + text + `)$`)
 	return e, err
-}
-
-// isUnconditional reports whether every request for the path fits.
-func (c *candidate[R]) isUnconditional() bool {
-	return c.path.pattern == nil && c.method == "" && len(c.headers) == 0 && len(c.query) == 0
 }
 
 // search is what candidates are compared with.
@@ -245,20 +242,9 @@ func next(part string) (c byte, rest string) {
 	case part[0] == '+':
 		return ' ', part[1:]
 	case part[0] == '%' && len(part) > 2:
-		if high, low := digit(part[1]), digit(part[2]); high >= 0 && low >= 0 {
+		if high, low := message.HexDigit(part[1]), message.HexDigit(part[2]); high >= 0 && low >= 0 {
 			return byte(high<<4 | low), part[3:]
 		}
 	}
 	return part[0], part[1:]
-}
-
-// digit returns the value of a hexadecimal digit; -1 if c is not one.
-func digit(c byte) int {
-	switch {
-	case c-'0' <= 9:
-		return int(c - '0')
-	case c|0x20-'a' <= 5:
-		return int(c|0x20-'a') + 10
-	}
-	return -1
 }

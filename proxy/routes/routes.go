@@ -207,7 +207,7 @@ func (n *node[R]) finish(prefixes, expressed *node[R]) {
 	n.prefixes, n.expressed = prefixes, expressed
 	for _, all := range []*[]candidate[R]{&n.exact, &n.expressions, &n.prefixed} {
 		slices.SortStableFunc(*all, func(a, b candidate[R]) int { return a.rank.compare(&b.rank) })
-		if last := slices.IndexFunc(*all, func(c candidate[R]) bool { return c.isUnconditional() }); last >= 0 {
+		if last := slices.IndexFunc(*all, func(c candidate[R]) bool { return c.isOpen }); last >= 0 {
 			*all = slices.Clip((*all)[:last+1])
 		}
 	}
@@ -238,8 +238,10 @@ func (n *node[R]) find(path string, s *search) *candidate[R] {
 			return one
 		}
 	}
-	if one := n.byExpression(path, s); one != nil {
-		return one
+	if n.expressions != nil || n.expressed != nil {
+		if one := n.byExpression(path, s); one != nil {
+			return one
+		}
 	}
 	for ; n != nil; n = n.prefixes {
 		if one := first(n.prefixed, s); one != nil {
@@ -269,7 +271,7 @@ func (n *node[R]) byExpression(path string, s *search) (best *candidate[R]) {
 // first returns the first candidate that fits.
 func first[R any](all []candidate[R], s *search) *candidate[R] {
 	for i := range all {
-		if all[i].fits(s) {
+		if all[i].isOpen || all[i].fits(s) {
 			return &all[i]
 		}
 	}

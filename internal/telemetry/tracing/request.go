@@ -191,6 +191,8 @@ func (r *Request) End(o *telemetry.Record) {
 	text("gateway.namespace", o.About.Namespace)
 	text("gateway.name", o.About.Name)
 	text("gateway.route", o.Way.Route)
+	text("gateway.rule", o.Rule.Name)
+	text("gateway.listener", o.Rule.Listener)
 	text("gateway.upstream", o.Way.Upstream)
 	text("gateway.configuration.hash", o.InForce.Configuration)
 	text("gateway.policies.hash", o.InForce.Policies)
