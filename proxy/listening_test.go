@@ -48,7 +48,7 @@ func openAll(t *testing.T, g *Gateway, at opened) {
 func naming(t *testing.T) string {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Strict-Transport-Security", "max-age=1")
-		fmt.Fprintf(w, "%s for %s by %s", r.URL.Path, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
+		_, _ = fmt.Fprintf(w, "%s for %s by %s", r.URL.Path, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Proto"))
 	}))
 	t.Cleanup(api.Close)
 	return api.URL

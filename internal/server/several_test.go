@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
 
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
@@ -66,25 +65,31 @@ func serveOn(t *testing.T, s *Server, address string) string {
 }
 
 // coalescing is a client of HTTP/2 that uses one connection for all hosts, as browsers do for hosts of one certificate.
-func coalescing(t *testing.T, addr string, config *tls.Config) *http2.ClientConn {
+func coalescing(t *testing.T, addr string, config *tls.Config) http.RoundTripper {
 	t.Helper()
 	config.NextProtos, config.InsecureSkipVerify = []string{"h2"}, true
 	nc, err := tls.Dial("tcp", addr, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = nc.Close() })
-	conn, err := (&http2.Transport{}).NewClientConn(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	dialed := make(chan net.Conn, 1)
+	dialed <- nc
+	close(dialed)
+	client := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+		if nc, ok := <-dialed; ok {
+			return nc, nil
+		}
+		return nil, errors.New("the one connection is over")
+	}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
 }
 
 // ask sends a request for a host, and returns the code, and the name of the listener.
 func ask(t *testing.T, with http.RoundTripper, host string) string {
 	t.Helper()
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/", nil)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://the-connection/", nil)
+	r.Host = host
 	answer, err := with.RoundTrip(r)
 	if err != nil {
 		return err.Error()
@@ -150,7 +155,7 @@ func TestListenersChange(t *testing.T) {
 	}
 	kept, changed, gone := one("kept", ":1", first, ""), one("changed", ":1", first, "", "changed.example"), one("gone", ":2", first, "")
 	s, addrs := startSeveral(t, kept, changed, gone)
-	on := map[string]*http2.ClientConn{}
+	on := map[string]http.RoundTripper{}
 	for name, at := range map[string]string{"kept.example": ":1", "changed.example": ":1", "gone.example": ":2"} {
 		on[name] = coalescing(t, addrs[at], &tls.Config{ServerName: name})
 		if got := ask(t, on[name], name); !strings.HasPrefix(got, "200 ") {
