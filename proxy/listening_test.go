@@ -37,7 +37,7 @@ func openAll(t *testing.T, g *Gateway, at opened) {
 		}
 		at[address] = ln.Addr().String()
 		go func() {
-			if err := g.ServeOn(address, ln); err != nil {
+			if err := g.Attach(address, ln)(); err != nil {
 				t.Errorf("%s: %v", address, err)
 			}
 		}()

@@ -227,9 +227,10 @@ func (g *Gateway) Serve(ln net.Listener) error { return g.server.Serve(ln) }
 // Addresses are those on which to listen.
 func (g *Gateway) Addresses() []string { return g.listening.set.Addresses() }
 
-// ServeOn serves the connections of ln, which listens on one of the Addresses, until Leave or Shutdown; it returns nil then.
-func (g *Gateway) ServeOn(address string, ln net.Listener) error {
-	return g.server.ServeOn(address, ln)
+// Attach returns what serves the connections of ln, which listens on one of the Addresses, until Leave or Shutdown; it returns
+// nil then.
+func (g *Gateway) Attach(address string, ln net.Listener) (serve func() error) {
+	return g.server.Attach(address, ln)
 }
 
 // Leave closes the listener of an address.

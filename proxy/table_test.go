@@ -95,7 +95,7 @@ func tabled(t testing.TB, table *routing.Table) (*Gateway, string) {
 func serveTable(t testing.TB, g *Gateway) string {
 	t.Helper()
 	return serveBy(t, g, nil, func(ln net.Listener) error {
-		return g.ServeOn(net.JoinHostPort("", strconv.Itoa(int(g.routes.listeners[0].Port))), ln)
+		return g.Attach(net.JoinHostPort("", strconv.Itoa(int(g.routes.listeners[0].Port))), ln)()
 	})
 }
 

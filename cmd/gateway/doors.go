@@ -130,8 +130,9 @@ func (d *doors) serve(g *proxy.Gateway, failed chan<- error) {
 			continue
 		}
 		one.isServed = true
+		serving := g.Attach(one.address, one)
 		go func() {
-			if err := g.ServeOn(one.address, one); err != nil {
+			if err := serving(); err != nil {
 				failed <- err
 			}
 		}()

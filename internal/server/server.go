@@ -220,15 +220,18 @@ func (s *Server) Serve(ln net.Listener) error {
 
 // ServeOn serves the connections of ln, which listens on an address of the listeners, until it is closed or Shutdown; it
 // returns nil then.
-func (s *Server) ServeOn(address string, ln net.Listener) error {
+func (s *Server) ServeOn(address string, ln net.Listener) error { return s.Attach(address, ln)() }
+
+// Attach is ServeOn in two steps: from now on Leave and Shutdown close the listener, and what is returned serves it.
+func (s *Server) Attach(address string, ln net.Listener) (serve func() error) {
 	l := &listener{Listener: ln, server: s, address: address}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()
 	if s.isStopping() {
-		return l.Close() // a shutdown that is over closes nothing more
+		return l.Close // a shutdown that is over closes nothing more
 	}
-	return l.serve()
+	return l.serve
 }
 
 // Draining reports whether Drain or Shutdown was called.

@@ -221,3 +221,21 @@ func TestRetiredWhileBusy(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLeaveBeforeServe: an address that is left before it is served is not served.
+func TestLeaveBeforeServe(t *testing.T) {
+	s := New(Options{}, nil)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := s.Attach("", ln)
+	s.Leave("")
+	if err := serve(); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if nc, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+		_ = nc.Close()
+		t.Error("the address takes connections")
+	}
+}
