@@ -124,6 +124,11 @@ func TestCoalescing(t *testing.T) {
 	if !found {
 		t.Fatal("no ticket came")
 	}
+	again, err := tls.Dial("tcp", addrs[":443"], &tls.Config{ServerName: "open.example", InsecureSkipVerify: true, ClientSessionCache: tickets, NextProtos: []string{"h2"}})
+	if err != nil || !again.ConnectionState().DidResume {
+		t.Errorf("the listener's own session is not resumed: %v", err)
+	}
+	_ = again.Close()
 	tickets.Put("safe.example", session)
 	nc, err := tls.Dial("tcp", addrs[":443"], &tls.Config{ServerName: "safe.example", InsecureSkipVerify: true, ClientSessionCache: tickets, NextProtos: []string{"h2"}})
 	if err == nil {

@@ -17,7 +17,8 @@ func (c *conn) handshake() bool {
 	if !c.rest() {
 		return false
 	}
-	over := secure.Server(under, &tls.Config{GetConfigForClient: c.makeFor})
+	// Tickets are the listener's. Without this each connection would have keys of its own too.
+	over := secure.Server(under, &tls.Config{GetConfigForClient: c.makeFor, SessionTicketsDisabled: true})
 	_ = under.SetDeadline(time.Now().Add(c.server.settings.Load().HeadTimeout))
 	err := over.Handshake()
 	_ = under.SetDeadline(time.Time{})
