@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -163,15 +164,19 @@ func TestRestartRefusesNobody(t *testing.T) {
 		t.Skip("an address is handed over on Linux alone")
 	}
 	backend, streams := startPods(t)
-	configuration := restartConfiguration(t, backend, "drainSeconds: 0\nupgradeDrainSeconds: 86400\nshutdownDeadlineSeconds: 86400\n")
+	port := strconv.Itoa(testutil.FreePort(t))
+	further := []string{"127.0.0.1:" + port, "127.0.0.2:" + port}
+	configuration := restartConfiguration(t, backend, "drainSeconds: 0\nupgradeDrainSeconds: 86400\nshutdownDeadlineSeconds: 86400\n"+
+		"listeners: [{name: one, listen: '"+further[0]+"'}, {name: two, listen: '"+further[1]+"'}]\n")
 	p := startUnready(t, "", "--config", configuration)
 	testutil.Eventually(t, "ready", func() bool { return p.get("/readyz").code == 200 })
 	client, far := openExec(t, p, streams)
 	mustBeServed := func(when string) {
 		t.Helper()
-		for range 20 { // of two processes either may answer
+		addresses := append(further, p.listen)
+		for i := range 60 { // of two processes either may answer
 			// A connection of its own: the old gateway says goodbye.
-			r, err := http.NewRequest(http.MethodGet, "http://"+p.listen+"/api/v1/namespaces/team-a/configmaps/a", nil)
+			r, err := http.NewRequest(http.MethodGet, "http://"+addresses[i%len(addresses)]+"/api/v1/namespaces/team-a/configmaps/a", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
