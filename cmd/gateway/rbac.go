@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/ingress"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -23,11 +24,18 @@ func writeRoles(cmd *cobra.Command, paths []string, file string) error {
 		return err
 	}
 	all := proxy.RightsOf(c, compileFor(source.Read(paths, &source.Progress{}), c))
-	if len(all) == 0 {
-		return usageError("--rbac: the configuration must have an upstream of the dialect Kubernetes")
+	w := c.Kubernetes.Watch
+	if len(all) == 0 && w == nil {
+		return usageError("--rbac: the configuration must have an upstream of the dialect Kubernetes, or `kubernetes.watch`")
+	}
+	if w != nil {
+		cmd.Print(roleOfWatch(w))
+		if len(w.Namespaces) > 0 {
+			cmd.PrintErrln("note: with `kubernetes.watch.namespaces` the rules for resources of namespaces are enough in a Role of each of these")
+		}
 	}
 	for i := range all {
-		if i > 0 {
+		if i > 0 || w != nil {
 			cmd.Println("---")
 		}
 		name := "admission-gateway"
@@ -38,6 +46,42 @@ func writeRoles(cmd *cobra.Command, paths []string, file string) error {
 		cmd.PrintErr(remarksOfRole(&all[i]))
 	}
 	return nil
+}
+
+// roleOfWatch returns the role of a gateway that routes by the objects of a cluster, and that for its Lease, as YAML.
+func roleOfWatch(w *config.ClusterWatch) string {
+	var to strings.Builder
+	to.WriteString("# What the gateway's own account needs to route by the objects of the cluster.\n")
+	to.WriteString("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: admission-gateway-controller\nrules:\n")
+	rule := func(group, verbs string, resources []string) {
+		if len(resources) > 0 {
+			fmt.Fprintf(&to, "  - apiGroups: [%q]\n    resources: [%s]\n    verbs: [%s]\n", group, strings.Join(resources, ", "), verbs)
+		}
+	}
+	read, written, groups := map[string][]string{}, map[string][]string{}, []string{}
+	for i := range ingress.Kinds {
+		k := &ingress.Kinds[i]
+		if !slices.Contains(groups, k.Group) {
+			groups = append(groups, k.Group)
+		}
+		read[k.Group] = append(read[k.Group], k.Plural)
+		if k.HasStatus {
+			written[k.Group] = append(written[k.Group], k.Plural+"/status")
+		}
+	}
+	for _, group := range groups {
+		rule(group, "list, watch", read[group])
+		rule(group, "patch", written[group])
+	}
+	namespace := w.Lease.Namespace
+	if namespace == "" {
+		namespace = "default"
+	}
+	to.WriteString("---\n# The Lease of the one gateway that writes statuses.\n")
+	fmt.Fprintf(&to, "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata:\n  name: admission-gateway-controller\n  namespace: %s\nrules:\n", scalar(namespace))
+	rule("coordination.k8s.io", "create", []string{"leases"})
+	fmt.Fprintf(&to, "  - apiGroups: [\"coordination.k8s.io\"]\n    resources: [leases]\n    resourceNames: [%s]\n    verbs: [get, update]\n", scalar(w.Lease.Name))
+	return to.String()
 }
 
 // compileFor compiles files for a gateway with a configuration; nil if they have errors.

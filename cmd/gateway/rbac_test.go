@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,28 @@ func TestRolesNeedAConfiguration(t *testing.T) {
 		got := run(append([]string{"check", "--rbac"}, c.args...)...)
 		if got.code != c.code || !strings.Contains(got.stderr, c.says) || strings.Contains(got.stdout, "ClusterRole") {
 			t.Errorf("%v: %+v", c.args, got)
+		}
+	}
+}
+
+// TestRoleOfWatch: the role of a gateway that watches a cluster has what its kinds need, and the Lease.
+func TestRoleOfWatch(t *testing.T) {
+	file := write(t, "gateway.yaml", "apiVersion: admission-gateway.io/v1alpha1\nkind: GatewayConfiguration\nkubernetes: {watch: {lease: {namespace: infra, name: lease}}}\n")
+	policies := write(t, "p.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n")
+	got := run("check", "--rbac", "--config", file, policies)
+	cluster, lease, found := strings.Cut(got.stdout, "---\n")
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict([]byte(cluster), &role); err != nil || !found {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	for _, want := range []string{"gatewayclasses", "secrets", "endpointslices", "ingresses/status", "backendtlspolicies/status"} {
+		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, want) }) {
+			t.Errorf("the role has no right to %s:\n%s", want, cluster)
+		}
+	}
+	for _, want := range []string{"namespace: infra", "resourceNames: [lease]", "verbs: [get, update]"} {
+		if !strings.Contains(lease, want) {
+			t.Errorf("the role of the Lease has no %q:\n%s", want, lease)
 		}
 	}
 }

@@ -29,8 +29,9 @@ const (
 
 // kustomized are the ways in which the folders are used, as kustomizations that refer to them.
 var kustomized = map[string]string{
-	"ingress":   "resources: [kustomize/ingress]\ncomponents: [kustomize/monitoring]\n",
-	"apiserver": "resources: [kustomize/apiserver]\ncomponents: [kustomize/monitoring]\nnamespace: gateway-system\n",
+	"ingress":    "resources: [kustomize/ingress]\ncomponents: [kustomize/monitoring]\n",
+	"controller": "resources: [kustomize/controller]\ncomponents: [kustomize/monitoring]\nnamespace: gateway-system\n",
+	"apiserver":  "resources: [kustomize/apiserver]\ncomponents: [kustomize/monitoring]\nnamespace: gateway-system\n",
 	"sidecar": "resources: [api.yaml]\ncomponents: [kustomize/sidecar]\n" +
 		"configMapGenerator:\n- {name: gateway-policies, files: [kustomize/ingress/policies.yaml], options: {disableNameSuffixHash: true}}\n",
 }

@@ -97,6 +97,12 @@ var settings = []setting{
 	{"service.trafficDistribution", "PreferSameZone", "", "Service gateway", "spec", "trafficDistribution: PreferSameZone"},
 	{"service.ipFamilyPolicy", "PreferDualStack", "", "Service gateway", "spec", "ipFamilyPolicy: PreferDualStack"},
 	{"service.ipFamilies", "[IPv6]", "", "Service gateway", "spec", "- IPv6"},
+	{"controller.enabled", "true", "{configuration: null}", "Service gateway", "spec.ports", "name: port-443\n  port: 443\n  targetPort: 443"},
+	{"controller.controllerName", "example.com/gateway", "{controller: {enabled: true}}", "ConfigMap gateway-config", "data", "controllerName: example.com/gateway"},
+	{"controller.gatewayClass", "public", "{controller: {enabled: true}}", "GatewayClass public", "spec.controllerName", "admission-gateway.io/gateway"},
+	{"controller.ingressClass", "public", "{controller: {enabled: true}}", "IngressClass public", "spec.controller", "admission-gateway.io/gateway"},
+	{"controller.namespaces", "[shop]", "{controller: {enabled: true}}", "Role gateway-controller", "metadata.namespace", "shop"},
+	{"controller.ports", "[8000]", "{controller: {enabled: true}}", "", "spec.template.spec.containers", "- containerPort: 8000"},
 	{"ingress.enabled", "true", "", "Ingress gateway", "spec.rules", "pathType: Prefix"},
 	{"ingress.className", "nginx", "{ingress: {enabled: true}}", "Ingress gateway", "spec", "ingressClassName: nginx"},
 	{"ingress.annotations", "{a: b}", "{ingress: {enabled: true}}", "Ingress gateway", "metadata.annotations", "a: b"},
@@ -196,7 +202,7 @@ func allValues(t *testing.T) string {
 	t.Helper()
 	all := map[string]any{}
 	for _, s := range settings {
-		isAlone := s.key == "mode" || s.key == "existingConfigMap" || strings.HasSuffix(s.key, "verride") || strings.HasPrefix(s.key, "httpRoute.") ||
+		isAlone := s.key == "mode" || s.key == "existingConfigMap" || strings.HasSuffix(s.key, "verride") || strings.HasPrefix(s.key, "httpRoute.") || strings.HasPrefix(s.key, "controller.") ||
 			s.key == "podDisruptionBudget.maxUnavailable" || s.key == "replicas" || s.key == "autoscaling.enabled" || strings.HasSuffix(s.key, "clientCASecret") ||
 			strings.Contains(s.beside, "mode:") || s.key == "service.ipFamilies" || s.key == "service.externalIPs" || s.key == "service.clusterIP" || strings.HasSuffix(s.key, ".namespace") || s.key == "service.ipFamilyPolicy" || s.key == "terminationGracePeriodSeconds"
 		if !isAlone {
@@ -426,7 +432,7 @@ func TestChartValuesBesideOthers(t *testing.T) {
 		t.Errorf("the table has %d rows", rows)
 	}
 	// What no other chart has.
-	own := regexp.MustCompile(`^(mode|policies|policySources|policyObjects|admin\.|ingress\.|httpRoute\.|podDisruptionBudget\.enabled)`)
+	own := regexp.MustCompile(`^(mode|policies|policySources|policyObjects|controller\.|admin\.|ingress\.|httpRoute\.|podDisruptionBudget\.enabled)`)
 	for key := range left {
 		if !own.MatchString(key) {
 			t.Errorf("the table leaves out %s", key)
@@ -456,6 +462,11 @@ func TestChartValuesHaveTypes(t *testing.T) {
 	}
 }
 
+// gatewayAPI is the file of a definition of Gateway API, which may not be there.
+func gatewayAPI(plural string) string {
+	return filepath.Join(os.Getenv("SUITES_DIR"), "data/gateway-api/config/crd/standard/gateway.networking.k8s.io_"+plural+".yaml")
+}
+
 // checkObject checks an object as the API server does with strict validation: no field is unknown, and each has its type.
 func checkObject(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()
@@ -465,9 +476,10 @@ func checkObject(t *testing.T, o *unstructured.Unstructured) {
 	}
 	for _, definition := range []string{
 		"testdata/monitoring.coreos.com_servicemonitors.yaml", "testdata/monitoring.coreos.com_prometheusrules.yaml",
-		filepath.Join(os.Getenv("SUITES_DIR"), "data/gateway-api/config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"),
+		gatewayAPI("httproutes"), gatewayAPI("gatewayclasses"),
 	} {
-		if strings.HasSuffix(definition, strings.ToLower(o.GetKind())+"s.yaml") {
+		kind := strings.ToLower(o.GetKind())
+		if strings.HasSuffix(definition, "_"+kind+"s.yaml") || strings.HasSuffix(definition, "_"+kind+"es.yaml") {
 			checkCustomObject(t, definition, o)
 			return
 		}

@@ -41,6 +41,7 @@ type values struct {
 	Lifecycle           corev1.Lifecycle            `json:"lifecycle"`
 
 	Service        service        `json:"service"`
+	Controller     controller     `json:"controller"`
 	Ingress        ingress        `json:"ingress"`
 	HTTPRoute      httpRoute      `json:"httpRoute"`
 	ServiceAccount serviceAccount `json:"serviceAccount"`
@@ -100,6 +101,15 @@ type concerns struct {
 	Routes []string `json:"routes"`
 	Hosts  []string `json:"hosts"`
 	Groups []string `json:"groups"`
+}
+
+type controller struct {
+	Enabled        bool     `json:"enabled"`
+	ControllerName string   `json:"controllerName" pattern:"^[a-z0-9.-]+/.+$"`
+	GatewayClass   string   `json:"gatewayClass"`
+	IngressClass   string   `json:"ingressClass"`
+	Namespaces     []string `json:"namespaces"`
+	Ports          []int32  `json:"ports"`
 }
 
 type listenerTLS struct {

@@ -157,8 +157,15 @@ The listeners that speak TLS, as JSON: how each is configured, and the volumes w
 {{- if get $own "upstreams" -}}
 {{- fail "configuration.upstreams: must be empty, since mode APIServer stands before the cluster's own API server" -}}
 {{- end -}}
-{{- else if not (get $own "upstreams") -}}
+{{- else if and (not (get $own "upstreams")) (not .Values.controller.enabled) -}}
 {{- fail (printf "configuration.upstreams: required value in mode %s: the backends with their endpoints" .Values.mode) -}}
+{{- end -}}
+{{- if .Values.controller.enabled -}}
+{{- $watch := dict "controllerName" .Values.controller.controllerName
+  "service" (printf "%s/%s" .Release.Namespace (include "gateway.fullname" .))
+  "lease" (dict "namespace" .Release.Namespace "name" (include "gateway.fullname" .)) -}}
+{{- with .Values.controller.namespaces -}}{{- $_ := set $watch "namespaces" . -}}{{- end -}}
+{{- $_ := set $fixed "kubernetes" (dict "watch" (merge $watch (dig "kubernetes" "watch" dict $own))) -}}
 {{- end -}}
 {{- if and (eq .Values.mode "APIServer") (not (hasKey $own "identity")) -}}
 {{- $authenticators := list (dict "tokenReview" (dict "upstream" "kubernetes")) -}}
@@ -234,7 +241,29 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "gateway.serviceAccount" -}}
 {{- if .Values.serviceAccount.name -}}
 {{ .Values.serviceAccount.name }}
-{{- else if eq .Values.mode "APIServer" -}}
+{{- else if or (eq .Values.mode "APIServer") .Values.controller.enabled -}}
 {{ include "gateway.fullname" . }}
 {{- end -}}
+{{- end }}
+
+{{- /* What a controller reads and writes in namespaces, as rules of a role. */ -}}
+{{- define "gateway.watchRules" -}}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways, listenersets, httproutes, grpcroutes, tlsroutes, tcproutes, udproutes, referencegrants, backendtlspolicies]
+  verbs: [list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status, tlsroutes/status, tcproutes/status, udproutes/status, backendtlspolicies/status]
+  verbs: [patch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses]
+  verbs: [list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [services, secrets, configmaps]
+  verbs: [list, watch]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
 {{- end }}

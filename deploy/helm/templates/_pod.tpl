@@ -20,6 +20,11 @@ args:
 {{- end }}
 {{- end }}
 ports:
+  {{- if $root.Values.controller.enabled }}
+  {{- range $root.Values.controller.ports }}
+  - containerPort: {{ . }}
+  {{- end }}
+  {{- end }}
   - name: {{ .prefix | trimSuffix "-" | default "http" }}
     containerPort: 8080
   - name: {{ $port }}
