@@ -162,6 +162,10 @@ func (r *Report) verdict(to io.Writer) (bool, error) {
 		}
 		p.printf("- %s, %s: %.2f × %s, goal at most %.2f: %s\n", g.Load, g.Target, got, what, g.AtMost, word)
 	}
+	if more, ok := r.manyRoutesMore(); ok {
+		p.printf("- 10,000 routes beside one: %.1f µs, goal at most %d\n", more, maxRoutesMicroseconds)
+		reached = reached && more <= maxRoutesMicroseconds
+	}
 	if further, ok := r.furtherConstraint(); ok {
 		p.printf("- each further constraint that matches: %.1f µs, goal at most %d\n", further, maxFurtherMicroseconds)
 		reached = reached && further <= maxFurtherMicroseconds

@@ -164,7 +164,7 @@ func targets() []Target {
 				return []string{m.Gateway, "serve", "--config", config, "--listen", listen, "--admin", admin}, err
 			},
 		},
-	}, slices.Concat(http2Rows(), regoRows(), constraintRows(), featureRows(features()))...)
+	}, slices.Concat(http2Rows(), regoRows(), constraintRows(), routesRows(), featureRows(features()))...)
 }
 
 func targetNames() []string {

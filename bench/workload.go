@@ -57,15 +57,15 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, featureNames(features()), []string{emulationTarget, identityTarget, documentedTarget})...)},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, featureNames(features()), []string{emulationTarget, identityTarget, documentedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
 			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
 		// More clients than these would often find more waiting before them than a gateway lets wait for one object.
 		{Name: onePatchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), Connections: 16, Only: []string{emulationTarget}},
-	}, slices.Concat(http2Loads(), regoLoads(), constraintLoads(), secureLoads())...)
+	}, slices.Concat(http2Loads(), regoLoads(), constraintLoads(), routesLoads(), secureLoads())...)
 }
 
 const (

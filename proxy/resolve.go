@@ -33,9 +33,9 @@ func (h *handler) resolveTarget() error {
 	}
 	h.route = choice.pick(h.route)
 	h.request.Limits = &h.route.limits
-	h.request.From = message.Forward{
-		Peer: h.incoming.Peer().IP, Proto: h.incoming.Peer().Proto, Trace: h.trail.lines, Stripped: h.trail.stripped, Edits: h.route.edits,
-	}
+	from, peer := &h.request.From, h.incoming.Peer()
+	*from = message.Forward{} // and filled in place, for it is large
+	from.Peer, from.Proto, from.Trace, from.Stripped, from.Edits = peer.IP, peer.Proto, h.trail.lines, h.trail.stripped, h.route.edits
 	if rules := h.route.rules; rules != nil {
 		if err := rewriteRequest(h, rules); err != nil {
 			return err

@@ -113,9 +113,11 @@ func (v *validator) upstream(path string, u *UpstreamSpec) {
 }
 
 func (v *validator) routes(c *Configuration) {
+	type place struct{ host, pathPrefix string }
+	places, names := make(map[place]int, len(c.Routes)), map[string]int{} // the first route that has it
 	for i, r := range c.Routes {
 		path := fmt.Sprintf("routes[%d]", i)
-		v.routeName(path+".name", c.Routes, i)
+		v.routeName(path+".name", r.Name, names, i)
 		v.check(path+".host", hostProblem(r.Host))
 		v.check(path+".pathPrefix", pathPrefixProblem(r.PathPrefix))
 		v.rewrites(path, &r)
@@ -134,30 +136,28 @@ func (v *validator) routes(c *Configuration) {
 		}
 		v.undescribed(path+".undescribed", r.Undescribed, c.upstreamOf(&r))
 		v.errorFormat(path, r.ErrorFormat, r.ErrorTemplate, c.upstreamOf(&r))
-		for j, other := range c.Routes[:i] {
-			if other.Host == r.Host && other.PathPrefix == r.PathPrefix {
-				v.check(path, fmt.Sprintf("must not have the host and path prefix of `routes[%d]`", j))
-				break
-			}
+		at := place{r.Host, r.PathPrefix}
+		if first, isTaken := places[at]; isTaken {
+			v.check(path, fmt.Sprintf("must not have the host and path prefix of `routes[%d]`", first))
+		} else {
+			places[at] = i
 		}
 	}
 }
 
 // routeName checks the name of a route, by which the scopes of policy files name it.
-func (v *validator) routeName(path string, routes []Route, i int) {
-	name := routes[i].Name
+func (v *validator) routeName(path, name string, names map[string]int, i int) {
 	if name == "" {
 		return
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		v.check(path, fmt.Sprintf("must be at most 63 lower-case letters, digits and '-', with a letter or digit at both ends, not '%s'", name))
 	}
-	for j := range i {
-		if routes[j].Name == name {
-			v.check(path, fmt.Sprintf("must be unique; `routes[%d]` is '%s' too", j, name))
-			return
-		}
+	if first, isTaken := names[name]; isTaken {
+		v.check(path, fmt.Sprintf("must be unique; `routes[%d]` is '%s' too", first, name))
+		return
 	}
+	names[name] = i
 }
 
 func (v *validator) limits(l *Limits) {
