@@ -227,8 +227,20 @@ func (w *writer) object(name string, object []byte) {
 func (w *writer) time(name string, t time.Time) {
 	w.name(name)
 	w.raw(`"`)
-	w.to = t.UTC().AppendFormat(w.to, "2006-01-02T15:04:05.000000Z07:00")
+	w.to = appendTime(w.to, t)
 	w.raw(`"`)
+}
+
+// appendTime appends a time in UTC with microseconds, as Kubernetes' MicroTime: package time takes
+// five times as long for a layout that is not one of its own.
+func appendTime(to []byte, t time.Time) []byte {
+	to = t.UTC().AppendFormat(to, time.RFC3339)
+	to[len(to)-1] = '.' // in place of 'Z'
+	micros := t.Nanosecond() / 1000
+	for unit := 100_000; unit > 0; unit /= 10 {
+		to = append(to, byte('0'+micros/unit%10))
+	}
+	return append(to, 'Z')
 }
 
 func (w *writer) annotations(e *Event) {

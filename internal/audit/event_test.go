@@ -109,3 +109,18 @@ func BenchmarkAppend(b *testing.B) {
 		line = e.Append(line[:0])
 	}
 }
+
+// FuzzTime: times are written as package time writes them.
+func FuzzTime(f *testing.F) {
+	for _, seconds := range []int64{0, -1, 1764184528, 253402300799, 253402300800, -62135596800, -99999999999} {
+		f.Add(seconds, int64(123456789))
+	}
+	f.Add(int64(1764184528), int64(999))
+	f.Fuzz(func(t *testing.T, seconds, nanoseconds int64) {
+		at := time.Unix(seconds, nanoseconds).In(time.FixedZone("", 5400))
+		got, want := string(appendTime([]byte("at "), at)), at.UTC().Format("at 2006-01-02T15:04:05.000000Z07:00")
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}

@@ -5,6 +5,7 @@ import "unicode/utf8"
 // escaping says how strings are written as JSON.
 type escaping struct {
 	ascii   [utf8.RuneSelf]string // what stands for a character; "" for itself
+	asIs    [256]bool             // the bytes that are characters which stand for themselves
 	invalid string                // replaces a byte that is not UTF-8
 	lines   bool                  // U+2028 and U+2029, which end lines in JavaScript, are escaped
 }
@@ -26,6 +27,9 @@ func newEscaping(invalid string, lines bool, special map[byte]string) *escaping 
 	for c, escape := range special {
 		e.ascii[c] = escape
 	}
+	for c, escape := range e.ascii {
+		e.asIs[c] = escape == ""
+	}
 	return e
 }
 
@@ -41,12 +45,15 @@ func (e *escaping) append(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if escape := e.ascii[c]; escape != "" {
-				dst = append(append(dst, s[from:i]...), escape...)
-				from = i + 1
-			}
+		c := s[i]
+		if e.asIs[c] { // nearly all are
 			i++
+			continue
+		}
+		if c < utf8.RuneSelf {
+			dst = append(append(dst, s[from:i]...), e.ascii[c]...)
+			i++
+			from = i
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
