@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/proxy"
 )
 
 // newCluster makes what routes by the objects of a cluster; nil if the configuration names none.
@@ -103,6 +104,12 @@ func (n *node) reroute() error {
 		return err
 	}
 	opened, closed := n.doors.openEach(c, gateway.Addresses())
+	return n.replace(gateway, before, opened, closed, func() {})
+}
+
+// replace has a Gateway serve in place of the one before. Its sockets were opened, as far as they could be; begin is called
+// when nothing can be in the way any more.
+func (n *node) replace(gateway, before *proxy.Gateway, opened []string, closed []error, begin func()) error {
 	n.reloads.commit.Lock()
 	defer n.reloads.commit.Unlock()
 	if n.reloads.isOver {
@@ -110,7 +117,10 @@ func (n *node) reroute() error {
 		gateway.Discard()
 		return errors.New("the gateway is ending")
 	}
-	gateway.Replace(before, func() { n.gateway.Store(gateway) })
+	gateway.Replace(before, func() {
+		n.gateway.Store(gateway)
+		begin()
+	})
 	n.doors.serve(gateway, n.failed)
 	n.wait(closed)
 	return nil

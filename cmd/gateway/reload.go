@@ -165,22 +165,14 @@ func (n *node) apply(c *config.Configuration) error {
 	opened = append(opened, ofTable...)
 	n.reloads.stop()
 	defer n.reloads.begin(n)
-	n.reloads.commit.Lock()
-	defer n.reloads.commit.Unlock()
-	if n.reloads.isOver {
-		n.doors.close(opened)
-		gateway.Discard()
-		return errors.New("the gateway is ending")
-	}
-	gateway.Replace(gatewayBefore, func() {
+	if err := n.replace(gateway, gatewayBefore, opened, closed, func() {
 		n.config.Store(c)
-		n.gateway.Store(gateway)
 		n.manager.Store(manager)
 		n.dialects.Store(asking)
 		manager.Begin(before)
-	})
-	n.doors.serve(gateway, n.failed)
-	n.wait(closed)
+	}); err != nil {
+		return err
+	}
 	ask(n.rerouting) // the policy files may have come into force with it
 	n.idle.mayChange()
 	if err := n.logs.SetLevel(string(c.Telemetry.Log.Level)); err != nil {

@@ -145,7 +145,7 @@ func (c *translation) share(g *gateway) {
 			g.unaddressed = first(g.unaddressed, fault{string(gatewayv1.GatewayReasonAddressNotUsable), fmt.Sprintf("the address '%s' is none of the controller's", want.Value)})
 			continue
 		}
-		g.shown = append(g.shown, gatewayv1.GatewayStatusAddress{Type: want.Type, Value: want.Value})
+		g.shown = append(g.shown, gatewayv1.GatewayStatusAddress(want))
 	}
 	if len(g.shown) == 0 {
 		g.shown = common

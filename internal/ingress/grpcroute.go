@@ -14,47 +14,22 @@ func (c *translation) grpcRoute(o *gatewayv1.GRPCRoute) {
 	if r == nil {
 		return
 	}
+	kind := ruleKind[gatewayv1.GRPCRouteMatch, gatewayv1.GRPCRouteFilter, gatewayv1.GRPCBackendRef]{
+		isHTTP2: true, match: grpcMatch, filters: r.grpcFilters,
+		backend: func(b *gatewayv1.GRPCBackendRef) (*gatewayv1.BackendRef, []gatewayv1.GRPCRouteFilter) {
+			return &b.BackendRef, b.Filters
+		},
+	}
 	rules := make([]madeRule, 0, len(o.Spec.Rules))
 	for i := range o.Spec.Rules {
-		if rule, ok := r.grpcRule(&o.Spec.Rules[i], i); ok {
+		spec := &o.Spec.Rules[i]
+		if rule, ok := kind.read(r, ruleSpec[gatewayv1.GRPCRouteMatch, gatewayv1.GRPCRouteFilter, gatewayv1.GRPCBackendRef]{
+			spec.Name, spec.Matches, spec.Filters, spec.BackendRefs, spec.SessionPersistence,
+		}, i); ok {
 			rules = append(rules, rule)
 		}
 	}
 	r.end(parents, rules)
-}
-
-// grpcRule translates a rule; false if it is not in force.
-func (r *reading) grpcRule(spec *gatewayv1.GRPCRouteRule, i int) (madeRule, bool) {
-	m := madeRule{isHTTP2: true}
-	m.Rule = ruleName(spec.Name, i)
-	isWhole := true
-	for j := range spec.Matches {
-		match, problem, at := grpcMatch(&spec.Matches[j])
-		if problem != "" {
-			r.unsupport(fmt.Sprintf("%s.matches[%d]%s", rulePath(i), j, at), problem)
-			isWhole = false
-			continue
-		}
-		m.Matches = append(m.Matches, match)
-	}
-	if !isWhole && len(m.Matches) == 0 {
-		r.dropped++
-		return m, false
-	}
-	if len(m.Matches) == 0 {
-		m.Matches = []routing.Match{{Path: routing.PathMatch{Kind: routing.PathPrefix, Value: "/"}}}
-	}
-	m.Filters = r.grpcFilters(spec.Filters, rulePath(i)+".filters")
-	for j := range spec.BackendRefs {
-		ref, path := &spec.BackendRefs[j], fmt.Sprintf("%s.backendRefs[%d]", rulePath(i), j)
-		m.backends = append(m.backends, weighted{
-			r.target(&ref.BackendObjectReference, path, true), max(or(ref.Weight, 1), 0), r.grpcFilters(ref.Filters, path+".filters"),
-		})
-	}
-	if spec.SessionPersistence != nil {
-		r.unsupport(rulePath(i)+".sessionPersistence", "sessions are not kept at one backend")
-	}
-	return m, true
 }
 
 // grpcMatch translates a match: a call is a POST to the path of its service and method. A problem is at a field of it.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,68 +23,41 @@ func (c *translation) httpRoute(o *gatewayv1.HTTPRoute) {
 	if specs == nil {
 		specs = []gatewayv1.HTTPRouteRule{{}} // as the API's default
 	}
+	kind := ruleKind[gatewayv1.HTTPRouteMatch, gatewayv1.HTTPRouteFilter, gatewayv1.HTTPBackendRef]{
+		match: httpMatch, filters: r.httpFilters,
+		backend: func(b *gatewayv1.HTTPBackendRef) (*gatewayv1.BackendRef, []gatewayv1.HTTPRouteFilter) {
+			return &b.BackendRef, b.Filters
+		},
+	}
 	rules := make([]madeRule, 0, len(specs))
 	for i := range specs {
-		if rule, ok := r.httpRule(&specs[i], i); ok {
-			rules = append(rules, rule)
+		spec := &specs[i]
+		rule, ok := kind.read(r, ruleSpec[gatewayv1.HTTPRouteMatch, gatewayv1.HTTPRouteFilter, gatewayv1.HTTPBackendRef]{
+			spec.Name, spec.Matches, spec.Filters, spec.BackendRefs, spec.SessionPersistence,
+		}, i)
+		if !ok {
+			continue
 		}
+		if t := spec.Timeouts; t != nil {
+			rule.Timeout = r.timeout(t.Request, rulePath(i)+".timeouts.request")
+			rule.AttemptTimeout = r.timeout(t.BackendRequest, rulePath(i)+".timeouts.backendRequest")
+		}
+		rule.Retry = r.retry(spec.Retry, rulePath(i)+".retry")
+		rules = append(rules, rule)
 	}
 	r.end(parents, rules)
 }
 
-// rulePath is the path of a rule in its route.
-func rulePath(i int) string { return "spec.rules[" + strconv.Itoa(i) + "]" }
-
-// ruleName names a rule.
-func ruleName(name *gatewayv1.SectionName, i int) string {
-	if name != nil && *name != "" {
-		return string(*name)
+// retry translates when a request is sent again; nil if it is not.
+func (r *reading) retry(spec *gatewayv1.HTTPRouteRetry, path string) *routing.Retry {
+	if spec == nil {
+		return nil
 	}
-	return strconv.Itoa(i)
-}
-
-// httpRule translates a rule; false if it is not in force.
-func (r *reading) httpRule(spec *gatewayv1.HTTPRouteRule, i int) (madeRule, bool) {
-	m := madeRule{}
-	m.Rule = ruleName(spec.Name, i)
-	isWhole := true
-	for j := range spec.Matches {
-		match, problem, at := httpMatch(&spec.Matches[j])
-		if problem != "" {
-			r.unsupport(fmt.Sprintf("%s.matches[%d]%s", rulePath(i), j, at), problem)
-			isWhole = false
-			continue
-		}
-		m.Matches = append(m.Matches, match)
+	again := &routing.Retry{Attempts: max(or(spec.Attempts, 1), 0), Backoff: r.backoff(spec.Backoff, path+".backoff")}
+	for _, code := range spec.Codes {
+		again.Codes = append(again.Codes, int(code))
 	}
-	if !isWhole && len(m.Matches) == 0 {
-		r.dropped++
-		return m, false
-	}
-	if len(m.Matches) == 0 {
-		m.Matches = []routing.Match{{Path: routing.PathMatch{Kind: routing.PathPrefix, Value: "/"}}}
-	}
-	m.Filters = r.httpFilters(spec.Filters, rulePath(i)+".filters")
-	for j := range spec.BackendRefs {
-		ref, path := &spec.BackendRefs[j], fmt.Sprintf("%s.backendRefs[%d]", rulePath(i), j)
-		m.backends = append(m.backends, weighted{
-			r.target(&ref.BackendObjectReference, path, false), max(or(ref.Weight, 1), 0), r.httpFilters(ref.Filters, path+".filters"),
-		})
-	}
-	if t := spec.Timeouts; t != nil {
-		m.Timeout = r.timeout(t.Request, rulePath(i)+".timeouts.request")
-		m.AttemptTimeout = r.timeout(t.BackendRequest, rulePath(i)+".timeouts.backendRequest")
-	}
-	if t := spec.Retry; t != nil {
-		m.Retry = &routing.Retry{Attempts: max(or(t.Attempts, 1), 0), Backoff: r.backoff(t.Backoff, rulePath(i)+".retry.backoff")}
-		for _, code := range t.Codes {
-			m.Retry.Codes = append(m.Retry.Codes, int(code))
-		}
-	}
-	if spec.SessionPersistence != nil {
-		r.unsupport(rulePath(i)+".sessionPersistence", "sessions are not kept at one backend")
-	}
-	return m, true
+	return again
 }
 
 // httpMatch translates a match. A problem is at a field of it.

@@ -36,12 +36,11 @@ func (r *reading) unsupport(path, message string) {
 	r.problem(path, message)
 }
 
-// A made route is a rule of a route, without where it takes requests from.
+// A madeRule is a rule of a route, without where it takes requests from.
 type madeRule struct {
 	routing.Route
 	// backends are those of Route.Backends, and mirrors those of its filters, before they are in the table.
 	backends []weighted
-	isHTTP2  bool
 }
 
 // asksTLS reports whether a backend of the rule is spoken to by TLS.
