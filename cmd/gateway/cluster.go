@@ -68,7 +68,8 @@ func (n *node) applyTable(table *routing.Table) error {
 	n.reloads.mu.Lock()
 	defer n.reloads.mu.Unlock()
 	before := n.table.Swap(table)
-	err := n.reroute()
+	o := n.gatewayOptions(n.config.Load(), n.manager.Load())
+	err := n.reroute(&o)
 	if err != nil {
 		n.table.Store(before)
 	}
@@ -84,26 +85,27 @@ func (n *node) keepRoutes(ctx context.Context) {
 		case <-n.rerouting:
 		}
 		n.reloads.mu.Lock()
-		if err := n.reroute(); err != nil {
+		o := n.gatewayOptions(n.config.Load(), n.manager.Load())
+		if n.gateway.Load().RoutesBy(o.Routing) {
+			n.reloads.mu.Unlock()
+			continue
+		}
+		if err := n.reroute(&o); err != nil {
 			n.log.Error("the routes of the policy files cannot be brought into force, those before stay", "cause", err)
 		}
 		n.reloads.mu.Unlock()
 	}
 }
 
-// reroute has requests served by the routes that there are now, beside the configuration in force; n.reloads.mu is held.
+// reroute has requests served by other routes beside the configuration in force; n.reloads.mu is held.
 // Listeners whose sockets cannot be opened are tried again later: those of others must not wait for them.
-func (n *node) reroute() error {
-	c, before := n.config.Load(), n.gateway.Load()
-	o := n.gatewayOptions(c, n.manager.Load())
-	if before.RoutesBy(o.Routing) {
-		return nil
-	}
-	gateway, err := before.Next(o)
+func (n *node) reroute(o *proxy.Options) error {
+	before := n.gateway.Load()
+	gateway, err := before.Next(*o)
 	if err != nil {
 		return err
 	}
-	opened, closed := n.doors.openEach(c, gateway.Addresses())
+	opened, closed := n.doors.openEach(o.Config, gateway.Addresses())
 	return n.replace(gateway, before, opened, closed, func() {})
 }
 

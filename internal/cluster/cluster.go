@@ -22,6 +22,9 @@ import (
 // translations as one takes.
 const quiet = 10 * time.Millisecond
 
+// settled is how long the objects are not translated again if their statuses alone change.
+const settled = time.Second
+
 // A Watcher keeps routes up to date with a cluster.
 type Watcher struct {
 	options    Options
@@ -34,6 +37,8 @@ type Watcher struct {
 	applied    *routing.Table
 	problem    atomic.Pointer[string] // why nothing, or not the newest, is in force; nil if all is well
 	said       map[string]bool        // problems of objects that are in the log
+	translated time.Time
+	isDue      bool // statuses have changed since
 }
 
 // New returns a Watcher, which watches nothing yet.
@@ -106,7 +111,7 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // translate brings what the objects come to now into force.
 func (w *Watcher) translate() {
-	objects, err := w.read.snapshot(w.states)
+	objects, isNew, err := w.read.snapshot(w.states)
 	if err != nil {
 		if w.applied == nil {
 			reason := err.Error()
@@ -114,7 +119,16 @@ func (w *Watcher) translate() {
 		}
 		return
 	}
-	out := w.translator.Translate(objects, time.Now())
+	if !isNew && w.applied != nil && time.Since(w.translated) < settled {
+		// Statuses alone have changed, mostly by this gateway's own writing: how they differ by then is enough.
+		if !w.isDue {
+			w.isDue = true
+			time.AfterFunc(settled, w.notice)
+		}
+		return
+	}
+	w.isDue, w.translated = false, time.Now()
+	out := w.translator.Translate(objects, w.translated)
 	w.say(out.Problems)
 	if w.applied == nil || !routing.Equal(w.applied, out.Table) {
 		if err := w.options.Apply(out.Table); err != nil {

@@ -129,6 +129,8 @@ func TestWatch(t *testing.T) {
 	s.Put(routesPath+"r", route("r", "/b", 2))
 	until(t, "the changed route is in force", func() bool { return r.serves("/b", "10.0.0.2:8080") && !r.serves("/a", "10.0.0.2:8080") })
 	until(t, "the status is of the new generation", func() bool { return isAccepted(s.Get(routesPath+"r"), 2) })
+	s.Put(routesPath+"r", route("r", "/b", 2)) // somebody else takes the status out
+	until(t, "the status is there again", func() bool { return isAccepted(s.Get(routesPath+"r"), 2) })
 	s.Remove(routesPath + "r")
 	until(t, "no route is in force", func() bool { return len(r.table().Routes) == 0 })
 	until(t, "the Gateway has no route", func() bool {
@@ -138,7 +140,7 @@ func TestWatch(t *testing.T) {
 	if n := s.Written("gatewayclasses/ours/status"); n != 1 {
 		t.Errorf("the status of the GatewayClass was written %d times", n)
 	}
-	if n := s.Written("httproutes/r/status"); n != 2 {
+	if n := s.Written("httproutes/r/status"); n != 3 {
 		t.Errorf("the status of the route was written %d times", n)
 	}
 }

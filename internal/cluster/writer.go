@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,12 +43,15 @@ func newWriter(c *client, o Options, stale func()) *writer {
 	return &writer{client: c, options: o, election: newElection(c, o), stale: stale, wakeUp: make(chan struct{}, 1), done: map[string]string{}}
 }
 
-// want says which statuses objects are to have from now on.
+// want says which statuses objects are to have from now on. Those of Gateways and what they are made of come before those of
+// routes, of which there are many more.
 func (w *writer) want(all []ingress.Status) {
 	var changed []ingress.Status
-	for i := range all {
-		if all[i].HasChanged {
-			changed = append(changed, all[i])
+	for _, isRoute := range []bool{false, true} {
+		for i := range all {
+			if s := &all[i]; s.HasChanged && strings.HasSuffix(s.Kind, "Route") == isRoute {
+				changed = append(changed, *s)
+			}
 		}
 	}
 	w.mu.Lock()
