@@ -129,18 +129,24 @@ func http2Goals() []Goal {
 
 // configured returns the command of a gateway with a configuration that sends all requests to its one upstream.
 func (m *Machine) configured(listen, name string, config map[string]any) ([]string, error) {
-	config["apiVersion"], config["kind"] = "admission-gateway.io/v1alpha1", "GatewayConfiguration"
-	config["routes"] = []any{map[string]any{"pathPrefix": "/", "upstream": "backend"}}
-	text, err := json.Marshal(config)
+	file, err := m.configFile(name, config)
 	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(m.Dir, name+".json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, err
 	}
 	admin, err := freeAddress()
 	return []string{m.Gateway, "serve", "--config", file, "--listen", listen, "--admin", admin}, err
+}
+
+// configFile writes such a configuration.
+func (m *Machine) configFile(name string, config map[string]any) (file string, err error) {
+	config["apiVersion"], config["kind"] = "admission-gateway.io/v1alpha1", "GatewayConfiguration"
+	config["routes"] = []any{map[string]any{"pathPrefix": "/", "upstream": "backend"}}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(m.Dir, name+".json")
+	return file, os.WriteFile(file, text, 0o600)
 }
 
 // writeCertificate writes the certificate that targets show, and its key, to the folder of the run.

@@ -67,7 +67,7 @@ func (s *common) handle(r *server.Request) {
 		g = s.serving.Load()
 	}
 	if d := g.answer(r); d != nil {
-		d.send()
+		r.GoOn(d.send)
 	}
 }
 

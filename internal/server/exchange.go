@@ -55,6 +55,9 @@ func (x *exchange) Answered() bool { return x.answered }
 // Gone reports whether the client has closed the connection.
 func (x *exchange) Gone() bool { return x.conn.socket.isGone() }
 
+// GoOn implements Exchange.
+func (x *exchange) GoOn(rest func()) { rest() }
+
 // OnClose implements Exchange: the client gives up by closing the connection.
 func (x *exchange) OnClose(gone func()) (stop func()) { return x.conn.onClose(gone) }
 

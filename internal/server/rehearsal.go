@@ -59,6 +59,9 @@ func (x *rehearsal) SendTunnel(_ []byte, backend net.Conn, closeBackend func()) 
 // Answered implements Exchange.
 func (x *rehearsal) Answered() bool { return false }
 
+// GoOn implements Exchange.
+func (x *rehearsal) GoOn(rest func()) { rest() }
+
 // OnClose implements Exchange.
 func (x *rehearsal) OnClose(gone func()) (stop func()) { return x.client.OnClose(gone) }
 

@@ -25,7 +25,8 @@ type streamExchange struct {
 	sending sending
 	pace    pace
 	upload  *streamUpload
-	size    int // of a body that was read whole
+	size    int    // of a body that was read whole
+	later   func() // what the handler has left to be done; nil if that is nothing
 
 	headOnly    bool // the answer has no body
 	answered    bool // the answer, or its first part, went out
@@ -82,21 +83,40 @@ func (s *session) newStream(id uint32) *streamExchange {
 	return x
 }
 
-// serve calls the handler, and ends the stream.
+// serve calls the handler, and ends the stream. What the handler has left for later may go on for hours, and does so on a
+// goroutine of its own, because the stack of this one has grown by all that the handler did.
 func (x *streamExchange) serve() {
-	x.callHandler()
-	x.request.close()
-	x.finish()
+	x.do(x.session.server.handle)
+	if x.later != nil {
+		go func() {
+			x.do(x.goOn)
+			x.end()
+		}()
+		return
+	}
+	x.end()
 }
 
-// callHandler calls the handler, and answers for it if it panics.
-func (x *streamExchange) callHandler() {
+// do does a part of the handler's work, and answers for it if it panics.
+func (x *streamExchange) do(part func(*Request)) {
 	defer func() {
 		if p := recover(); p != nil {
 			x.session.server.panicked(&x.request, p)
 		}
 	}()
-	x.session.server.handle(&x.request)
+	part(&x.request)
+}
+
+// GoOn implements Exchange.
+func (x *streamExchange) GoOn(later func()) { x.later = later }
+
+// goOn does what the handler has left for later.
+func (x *streamExchange) goOn(*Request) { x.later() }
+
+// end ends the use of the stream.
+func (x *streamExchange) end() {
+	x.request.close()
+	x.finish()
 }
 
 // finish ends the stream, whatever state it is in, and gives its place to others.

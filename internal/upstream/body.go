@@ -76,7 +76,9 @@ func (b *Body) ReadReady(p []byte) (int, error) { return b.read(p, false) }
 func (b *Body) read(p []byte, wait bool) (int, error) {
 	if len(b.prefix) > 0 {
 		n := copy(p, b.prefix)
-		b.prefix = b.prefix[n:]
+		if b.prefix = b.prefix[n:]; len(b.prefix) == 0 {
+			b.prefix = nil // a stream may go on for hours without its memory
+		}
 		return n, nil
 	}
 	if b.err != nil {

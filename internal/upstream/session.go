@@ -50,14 +50,11 @@ func (s *session) roundTrip(sl slot, req *Request, resp *message.Response) error
 		x.release(false, outcomeOf(err, req, sl.isFresh))
 		return err
 	case body != nil:
-		s.transport.pool.answered(sl.conn, outcomeOfStatus(x.answer.Status, req))
+		s.transport.pool.answered(sl.conn, outcomeOfStatus(x.status, req))
 		resp.SetStream(body)
-		if x.answer.Trailer != nil {
-			resp.SetTrailer(x.answer.Trailer)
-		}
 		return nil
 	}
-	x.release(sending.finish(), outcomeOfStatus(x.answer.Status, req))
+	x.release(sending.finish(), outcomeOfStatus(x.status, req))
 	return nil
 }
 
@@ -68,8 +65,7 @@ type stream struct {
 	req     *Request
 	on      *h2conn.Stream // nil if it could not be opened
 
-	fields []byte // memory for blocks
-	answer message.Answer
+	status int         // of the answer
 	by     time.Time   // what bounds reads
 	isRead atomic.Bool // bytes of the upload were read
 }
@@ -89,8 +85,13 @@ func (s *session) stream(held *connection, req *Request) *stream {
 func (x *stream) send(s *slot) (*sending, error) {
 	req, t := x.req, x.session.transport
 	isUpload := req.Upload != nil && req.Upload.Length() != 0
-	x.fields = h2.AppendRequest(x.fields[:0], req.Head, x.session.scheme)
-	on, err := x.session.conn.Open(x.fields, !isUpload && len(req.Body) == 0)
+	block, ok := t.blocks.Get().(*[]byte)
+	if !ok {
+		block = new([]byte)
+	}
+	*block = h2.AppendRequest((*block)[:0], req.Head, x.session.scheme)
+	on, err := x.session.conn.Open(*block, !isUpload && len(req.Body) == 0)
+	t.blocks.Put(block)
 	if err != nil {
 		return nil, x.failed(err)
 	}
@@ -126,16 +127,10 @@ func (x *stream) receive(r intake) (*Body, error) {
 		return nil, x.failed(err)
 	}
 	r.sending.answered()
-	a := &x.answer
-	if err := a.Parse(head); err != nil {
-		return nil, newError(Malformed, true, err)
-	}
-	r.status, r.length = a.Status, a.ContentLength
-	if a.NoBody(r.req.HeadOnly) {
-		r.length = 0
+	if err := x.takeHead(&r, head); err != nil {
+		return nil, err
 	}
 	x.on.Expect(r.length)
-	r.resp.Receive(a.Status, head[a.Compact(head):])
 	body, err := r.takeBody()
 	if body != nil || err != nil {
 		return body, err
@@ -147,6 +142,29 @@ func (x *stream) receive(r intake) (*Body, error) {
 		return r.newBody(append([]byte(nil), r.resp.Body()...)), nil // only a stream has trailers
 	}
 	return nil, nil
+}
+
+// takeHead takes the head of the answer. Its memory is not used any more when it returns.
+func (x *stream) takeHead(r *intake, head []byte) error {
+	t := x.session.transport
+	a, ok := t.answers.Get().(*message.Answer)
+	if !ok {
+		a = new(message.Answer)
+	}
+	defer t.answers.Put(a)
+	if err := a.Parse(head); err != nil {
+		return newError(Malformed, true, err)
+	}
+	x.status = a.Status
+	r.status, r.length = a.Status, a.ContentLength
+	if a.NoBody(r.req.HeadOnly) {
+		r.length = 0
+	}
+	r.resp.Receive(a.Status, head[a.Compact(head):])
+	if a.Trailer != nil {
+		r.resp.SetTrailer(a.Trailer)
+	}
+	return nil
 }
 
 // checkEnd makes sure that the answer ends where its body does.

@@ -16,7 +16,9 @@ type transport struct {
 	readers sync.Pool // of *bufio.Reader
 	scratch sync.Pool // of *[smallRequest]byte
 	parts   sync.Pool // of *[uploadPart]byte
-	streams sync.Pool // of *exchange
+	streams sync.Pool // of *stream
+	blocks  sync.Pool // of *[]byte
+	answers sync.Pool // of *message.Answer
 }
 
 // reader returns a buffer over the connection; it goes back to t.readers.

@@ -30,6 +30,8 @@ const (
 	maxStreamWindow = 1 << 20
 	// assumedStreams are the streams at a time of a server that sets no bound.
 	assumedStreams = 1000
+	// maxSpare is how many streams, and how many heads, a connection keeps the memory of for those to come.
+	maxSpare = 64
 	// maxPending is the size of what is pending beyond which no body is added to it, and maxBehind the one beyond which the
 	// server does not read what it asks for.
 	maxPending = 64 << 10
@@ -69,6 +71,7 @@ type Conn struct {
 
 	mu      sync.Mutex
 	streams table
+	heads   [][]byte // memory for heads of answers
 	out     outbox
 	window  h2.SendWindow
 	arrived h2.ReceiveWindow
@@ -255,7 +258,7 @@ func (t *table) at(id uint32) (int, bool) {
 func (t *table) remove(s *Stream) {
 	if i, ok := t.at(s.id); ok {
 		t.open = slices.Delete(t.open, i, i+1)
-		if len(t.spare) < 64 {
+		if len(t.spare) < maxSpare {
 			t.spare = append(t.spare, s)
 		}
 	}

@@ -241,6 +241,9 @@ func (c *Conn) receiveHead(s *Stream, text []byte) error {
 	if text[len("HTTP/1.1 ")] == '1' {
 		return c.receiveInterim(s, text)
 	}
+	if n := len(c.heads); s.head == nil && n > 0 {
+		s.head, c.heads = c.heads[n-1], c.heads[:n-1]
+	}
 	s.head = append(s.head[:0], text...)
 	s.remote = underWay
 	c.guard.Earn(16)

@@ -208,7 +208,7 @@ func (s *Stream) BoundHead(by time.Time) {
 	s.receiver.wake()
 }
 
-// Head waits for the head of the answer, as text of HTTP/1.1, which is valid until the stream is closed.
+// Head waits for the head of the answer, as text of HTTP/1.1, which is valid until Expect is called, or the stream is closed.
 func (s *Stream) Head() ([]byte, error) {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -226,11 +226,18 @@ func (s *Stream) Head() ([]byte, error) {
 	return s.head, nil
 }
 
-// Expect says how long the body is, -1 if that is not known. The data are compared with it.
+// Expect says that the head is not used any more, and how long the body is, -1 if that is not known. The data are compared
+// with that.
 func (s *Stream) Expect(length int64) {
-	s.conn.mu.Lock()
-	defer s.conn.mu.Unlock()
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	s.left = length
+	// A stream may go on for hours: others use the memory of its head.
+	if s.head != nil && len(c.heads) < maxSpare {
+		c.heads = append(c.heads, s.head)
+	}
+	s.head = nil
 }
 
 // Read reads bytes of the body; io.EOF comes after the last byte of a complete body alone. If wait is set, it waits for
