@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/admission-gateway/gateway/e2e/gatewayapi/cluster"
 	"github.com/admission-gateway/gateway/e2e/testutil"
@@ -113,6 +115,7 @@ func insideOf(m *testing.M) (code int, err error) {
 	if _, err := envtest.InstallCRDs(shared.Config, envtest.CRDInstallOptions{Paths: []string{built.Definitions}}); err != nil {
 		return 1, err
 	}
+	log.SetLogger(logr.Discard()) // of clients, whose errors the tests say
 	code = m.Run()
 	if code != 0 {
 		fmt.Fprintln(os.Stderr, shared.Logs())

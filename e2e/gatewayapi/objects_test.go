@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"testing"
@@ -23,12 +24,12 @@ func apply(t *testing.T, text string) {
 	}
 }
 
-// remove deletes objects, as `kubectl delete` does.
+// remove deletes objects, as `kubectl delete` does, also after the test.
 func remove(t *testing.T, text string) {
 	t.Helper()
 	c := newClient(t)
 	for _, o := range parse(t, text) {
-		if err := c.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+		if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
 			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
 		}
 	}
