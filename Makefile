@@ -117,10 +117,10 @@ e2e-all: proofs long e2e-gatewayapi ## all tests whole, with all that takes its 
 corpus: ## judge requests for all published OpenAPI documents beside two validators; installs what it needs (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 E2E_ALL=1 $(TEST) -count=1 -timeout 60m -run '^TestPublishedDocuments$$' .
 
-# REPORT is the file that the suite writes its report to; docs/internals/gateway-api-conformance.yaml is the one of the last release.
+# REPORT is the file that the suite writes its report to, such as docs/internals/gateway-api-conformance.yaml.
 e2e-gatewayapi: ## run Gateway API's conformance suite, and what else a cluster asks of an ingress controller
 	@cd e2e && for name in kube-apiserver kube-controller-manager; do $(GO) tool -n $$name >/dev/null || exit 1; done
-	cd e2e/gatewayapi && $(TEST) -count=1 -timeout 40m ./... -args $(if $(REPORT),-report-output=$(abspath $(REPORT)))
+	cd e2e/gatewayapi && $(TEST) -count=1 -timeout 40m . -args -version=$(VERSION) $(if $(REPORT),-report-output=$(abspath $(REPORT)))
 
 e2e-apis: ## run ordinary APIs with their clients, directly and through the gateway; installs them (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 $(TEST) -count=1 -timeout 30m ./...

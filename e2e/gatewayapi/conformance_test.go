@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -17,7 +18,13 @@ import (
 // The profiles that the gateway has.
 var profiles = []suite.ConformanceProfile{suite.GatewayHTTPConformanceProfile, suite.GatewayGRPCConformanceProfile}
 
-// The gateway passes Gateway API's own suite: each test of the profiles GATEWAY-HTTP and GATEWAY-GRPC, with all extended features and
+// unsupported are the extended features of the profiles that the gateway does not have.
+var unsupported = sets.New[features.FeatureName](
+	// All Gateways share the gateway's Pods and its Service: it makes none that could have labels of a Gateway.
+	features.SupportGatewayInfrastructurePropagation,
+)
+
+// The gateway passes Gateway API's own suite: each test of the profiles GATEWAY-HTTP and GATEWAY-GRPC, with extended features and
 // experimental fields. A report is written if the flag -report-output names a file.
 func TestConformance(t *testing.T) {
 	apply(t, class("conformance"))
@@ -32,7 +39,8 @@ func TestConformance(t *testing.T) {
 	options.UsableNetworkAddresses = []gatewayv1.GatewaySpecAddress{{Value: "10.100.1.1"}}
 	options.UnusableNetworkAddresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
 	options.Implementation = confv1.Implementation{
-		Organization: "admission-gateway", Project: "gateway", URL: "https://github.com/admission-gateway/gateway", Version: g.version(t),
+		Organization: "admission-gateway", Project: "gateway", URL: "https://github.com/admission-gateway/gateway",
+		Version: cmp.Or(options.Implementation.Version, g.version(t)), // the flag -version
 		Contact: []string{"https://github.com/admission-gateway/gateway/issues"},
 	}
 	for _, p := range profiles {
@@ -47,17 +55,20 @@ func TestConformance(t *testing.T) {
 	conformance.RunConformanceWithOptions(t, options)
 }
 
-// extended are the features of the profiles beside their core.
+// extended are the features that the gateway has beside the core of the profiles.
 func extended() sets.Set[features.FeatureName] {
 	all := sets.New[features.FeatureName]()
 	for _, p := range profiles {
 		all = all.Union(p.ExtendedFeatures)
 	}
-	return all
+	return all.Union(features.SetsToNamesSet(features.GRPCRouteExtendedFeatures)).Difference(unsupported)
 }
 
 // isOfProfiles reports whether a test is one of the profiles.
 func isOfProfiles(test suite.ConformanceTest) bool {
+	if unsupported.HasAny(test.Features...) {
+		return false
+	}
 	return slices.ContainsFunc(profiles, func(p suite.ConformanceProfile) bool {
 		return p.CoreFeatures.Union(p.ExtendedFeatures).HasAll(test.Features...)
 	})
