@@ -20,7 +20,7 @@ import (
 
 // programs are the files that the tests run, and where they find what they read.
 type programs struct {
-	Gateway, Echo, APIServer, ControllerManager string
+	Gateway, Echo, APIServer, ControllerManager, Follow string
 	// Definitions is the folder with Gateway API's CustomResourceDefinitions.
 	Definitions string
 	// Scratch is a folder for the time of the tests.
@@ -57,8 +57,11 @@ func outside() (int, error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	p := programs{Scratch: scratch, Gateway: filepath.Join(scratch, "gateway")}
+	p := programs{Scratch: scratch, Gateway: filepath.Join(scratch, "gateway"), Follow: filepath.Join(scratch, "follow")}
 	if err := testutil.BuildProgram(p.Gateway, "../..", "./cmd/gateway"); err != nil {
+		return 1, err
+	}
+	if err := testutil.BuildProgram(p.Follow, "../..", "./internal/doctest/follow"); err != nil {
 		return 1, err
 	}
 	for name, file := range map[string]*string{"kube-apiserver": &p.APIServer, "kube-controller-manager": &p.ControllerManager} {
