@@ -55,6 +55,7 @@ func startGateway(t *testing.T, o gatewayOptions) *gatewayProcess {
 // newGateway writes the configuration of a gateway.
 func newGateway(t *testing.T, o gatewayOptions) *gatewayProcess {
 	t.Helper()
+	grant(t)
 	kubeconfig, err := shared.Kubeconfig(cluster.Gateway)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +78,40 @@ kubernetes:
 	}
 	return g
 }
+
+// grant gives the user of the gateways what the kustomization gives to the account of the gateway, and a Lease for each.
+func grant(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/kustomize/controller/account.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		if strings.Contains(document, "kind: ClusterRole\n") {
+			apply(t, document)
+		}
+	}
+	apply(t, rights)
+}
+
+const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: gateways-of-tests}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gateway}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: gateway}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: gateways-of-tests, namespace: kube-system}
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, get, update]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: gateways-of-tests, namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: gateways-of-tests}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: gateway}]
+`
 
 func (g *gatewayProcess) start(t *testing.T) {
 	t.Helper()

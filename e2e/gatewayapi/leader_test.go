@@ -21,7 +21,18 @@ metadata: {name: gateway, namespace: led}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: led}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gateway}
+subjects: [{kind: ServiceAccount, name: gateway, namespace: led}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: gateway, namespace: led}
+rules: [{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, get, update]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: gateway, namespace: led}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: gateway}
 subjects: [{kind: ServiceAccount, name: gateway, namespace: led}]
 ---
 apiVersion: v1
@@ -62,6 +73,7 @@ spec:
 // Of two gateways the one that has the Lease writes statuses. If it dies, the other one goes on to serve, and takes the Lease.
 func TestLeaderDies(t *testing.T) {
 	raiseFront(t, "led")
+	grant(t)
 	apply(t, replicas)
 	c := newClient(t)
 	var pods corev1.PodList

@@ -52,7 +52,7 @@ const (
 	Gateway       = "gateway"
 )
 
-const tokens = Administrator + "," + Administrator + ",0,system:masters\n" + Gateway + "," + Gateway + ",1,system:masters\n"
+const tokens = Administrator + "," + Administrator + ",0,system:masters\n" + Gateway + "," + Gateway + ",1\n"
 
 const (
 	serverPort = "6443"
