@@ -101,12 +101,13 @@ type Copier interface {
 }
 
 // copyFor gives a message to the copier.
-func copyFor(e *Exchanges, m Message) {
+func copyFor(e *Exchanges, m *Message) {
 	if e.Copier == nil {
 		return
 	}
-	m.complete(e)
-	e.Copier.Copy(&m)
+	whole := *m
+	whole.complete(e)
+	e.Copier.Copy(&whole)
 }
 
 // complete sets what a message has of the client's request.
@@ -259,7 +260,7 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 			return err
 		}
 	}
-	copyFor(e, *m)
+	copyFor(e, m)
 	e.Response.edition = asItComes
 	if m.IsEdited {
 		e.Response.edition = plain
@@ -298,7 +299,7 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
 	}
 	if protocol == nil {
-		copyFor(e, *m)
+		copyFor(e, m)
 	}
 	e.Memory.Rest()
 	err := e.do(b, b.Client, &e.Response.Response)
