@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,9 +18,11 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
 // serviceOf is a backend of a table that a handler serves.
@@ -334,7 +337,7 @@ func TestTableProtocols(t *testing.T) {
 	secured := httptest.NewUnstartedServer(http.HandlerFunc(says))
 	pair := ca.Server(t, []string{"abc.example.com"}, func(c *x509.Certificate) { c.URIs = []*url.URL{id} })
 	secured.TLS = &tls.Config{Certificates: []tls.Certificate{pair.TLS(t)}, ClientAuth: tls.RequestClientCert}
-	secured.EnableHTTP2 = true
+	secured.EnableHTTP2, secured.Config.ErrorLog = true, log.New(io.Discard, "", 0)
 	secured.StartTLS()
 	t.Cleanup(secured.Close)
 	behind := func(name string, isHTTP2 bool, tls *routing.BackendTLS) routing.Backend {
@@ -427,5 +430,130 @@ func TestTableGRPC(t *testing.T) {
 		if a.StatusCode != 200 || a.Header.Get("Grpc-Status") != strconv.Itoa(code) {
 			t.Errorf("%s is answered %d with %v, want the code %d", name, a.StatusCode, a.Header, code)
 		}
+	}
+}
+
+// TestTablePolicies: what files describe is found by the path that the backend gets, and mirrors get what it gets.
+func TestTablePolicies(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string]string{}
+	store := func(name string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if r.Method == http.MethodPost { // and not a read of the gateway's own
+				mu.Lock()
+				got[name] = r.URL.Path + " " + string(body) + " " + r.Header.Get("X-Edited")
+				mu.Unlock()
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusCreated)
+			_, _ = w.Write(body)
+		}
+	}
+	table := tableOf([]routing.Backend{serviceOf(t, "parcels", store("parcels")), serviceOf(t, "mirror", store("mirror"))},
+		ruleOf("shop", prefix("/shop"), 0,
+			routing.Filter{Rewrite: &routing.Rewrite{Path: &routing.PathEdit{IsPrefix: true, Value: "/v1"}}}, routing.Filter{Mirror: &routing.Mirror{Backend: 1}},
+			routing.Filter{Request: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-Edited", Value: "yes"}}}}, routing.Filter{Answer: &routing.HeaderEdits{Set: []routing.Header{{Name: "X-A", Value: "b"}}}},
+			routing.Filter{CORS: &routing.CORS{Origins: []string{"*"}}}),
+		ruleOf("away", prefix("/away"), -1, routing.Filter{Redirect: &routing.Redirect{Host: "a.example"}}))
+	set := policiestest.LoadFiles(t, "testdata/policies/parcels.yaml")
+	g := newTabled(t, bare(t), table, func() *policies.Set { return set })
+	address := serveTable(t, g)
+	post := func(pieces int) (int, string) {
+		body := fmt.Sprintf(`{"apiVersion":"shop.example.com/v1","kind":"Parcel","metadata":{"name":"p1"},"spec":{"pieces":%d}}`, pieces)
+		a, err := http.Post("http://"+address+"/shop/tenants/team-a/parcels", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = a.Body.Close() }()
+		text, _ := io.ReadAll(a.Body)
+		if a.StatusCode < 300 && a.Header.Get("X-A") != "b" {
+			t.Errorf("the answer is not edited: %v", a.Header)
+		}
+		return a.StatusCode, string(text)
+	}
+	if code, text := post(10); code != 422 || !strings.Contains(text, "spec.pieces") {
+		t.Errorf("an invalid object is answered %d %s", code, text)
+	}
+	if len(got) > 0 {
+		t.Errorf("what is refused reached %v", got)
+	}
+	if code, text := post(3); code != 201 {
+		t.Errorf("a valid object is answered %d %s", code, text)
+	}
+	testutil.Becomes(t, true, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return got["mirror"] != ""
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if main := got["parcels"]; main != got["mirror"] || !strings.HasPrefix(main, "/v1/tenants/team-a/parcels ") || !strings.Contains(main, `"weight":1`) || !strings.HasSuffix(main, " yes") {
+		t.Errorf("the backend got\n%s\nand the mirror\n%s", main, got["mirror"])
+	}
+	for line, want := range map[string]string{
+		"POST /shop/tenants/team-a/parcels": "preflight identify mirror upgrade revision negotiate deadline create", "GET /away/x": "identify redirect",
+		"GET /shop/other": "preflight identify mirror revision pass",
+	} {
+		f := g.Foresee(line)
+		if stages := strings.Join(f.Stages, " "); stages != want || f.Place.Gateway != "infra/gateway" || f.Place.Listener != "http" || f.Place.Rule != "0" {
+			t.Errorf("%s: the forecast is %s by %+v (%v), want %s", line, stages, f.Place, f.Refusal, want)
+		}
+	}
+}
+
+// FuzzRedirect: wherever a request is sent, it is one line, an absolute URL of the host that the route or the client says.
+func FuzzRedirect(f *testing.F) {
+	f.Add("/p/x?a=b", "a.example:80", "", "/new", true)
+	f.Add("/p//evil.example", "a", "b.example", "", true)
+	f.Add("/p/..%2f..", "a", "", "/x", true)
+	f.Add("/p?x", "[::1]:8080", "", "/whole?y", false)
+	f.Fuzz(func(t *testing.T, target, host, to, path string, isPrefix bool) {
+		var head message.Head
+		if !strings.HasPrefix(target, "/p") || len(target) > 2 && target[2] != '/' && target[2] != '?' ||
+			head.Parse([]byte("GET "+target+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), &message.Options{}) != nil || string(head.Target) != target {
+			t.Skip()
+		}
+		if strings.ContainsFunc(to+path, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || to != "" && strings.ContainsAny(to, "/?#@:[]\\") || path != "" && (path[0] != '/' || strings.Contains(path, "#")) {
+			t.Skip() // which no object has
+		}
+		filters := filters{route: &route{}, listener: &routing.Listener{Port: 8080}, redirect: &routing.Redirect{Host: to, Path: &routing.PathEdit{Value: path, IsPrefix: isPrefix}}}
+		if path == "" && !isPrefix {
+			t.Skip()
+		}
+		got, err := filters.newRedirect(prefix("/p")).appendLocation(nil, &head, "http")
+		if err != nil {
+			return
+		}
+		want := to
+		if want == "" {
+			want = string(head.Host)
+			if i := strings.LastIndexByte(want, ':'); i >= 0 && !strings.Contains(want[i:], "]") {
+				want = want[:i]
+			}
+		}
+		if rest, found := strings.CutPrefix(string(got), "http://"+want+":8080"); !found || !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\r\n ") {
+			t.Errorf("%s of %s is sent to %s", target, host, got)
+		}
+	})
+}
+
+// TestTableDoesNotAllocate: to find the route of a request, to pick one of its backends and to edit its head takes no memory.
+func TestTableDoesNotAllocate(t *testing.T) {
+	set := noPolicies()
+	r := ruleOf("one", []routing.Match{{Path: routing.PathMatch{Value: "/a"}, Headers: []routing.ValueMatch{{Name: "x", Value: "1"}}}}, 0)
+	r.Backends = append(r.Backends, routing.WeightedBackend{Backend: 1, Weight: 3})
+	g := newTabled(t, bare(t), tableOf(services(t), r), func() *policies.Set { return set })
+	defer g.retire()
+	var head message.Head
+	if err := head.Parse([]byte("GET /a/b?c HTTP/1.1\r\nHost: a.example\r\nX: 1\r\n\r\n"), &message.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if c := g.routes.find(1, &head); c == nil || c.pick(nil) == nil {
+			t.Fatal("no route")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

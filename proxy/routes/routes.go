@@ -205,7 +205,10 @@ func (n *node[R]) at(path string) *node[R] {
 // finish sorts the candidates, and connects the node with those above it.
 func (n *node[R]) finish(prefixes, expressed *node[R]) {
 	n.prefixes, n.expressed = prefixes, expressed
-	for _, all := range []*[]candidate[R]{&n.exact, &n.expressions, &n.prefixed} {
+	for _, all := range [...]*[]candidate[R]{&n.exact, &n.expressions, &n.prefixed} {
+		if len(*all) < 2 {
+			continue
+		}
 		slices.SortStableFunc(*all, func(a, b candidate[R]) int { return a.rank.compare(&b.rank) })
 		if last := slices.IndexFunc(*all, func(c candidate[R]) bool { return c.isOpen }); last >= 0 {
 			*all = slices.Clip((*all)[:last+1])
