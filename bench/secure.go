@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -128,22 +125,6 @@ func formOf(line []byte) string {
 	_, form, _ := bytes.Cut(line, []byte("form="))
 	form, _, _ = bytes.Cut(form, []byte(" "))
 	return string(form)
-}
-
-// secureConfig writes the gateway's configuration for a backend whose certificate is self-signed.
-func (m *Machine) secureConfig() (file string, err error) {
-	config, err := json.Marshal(map[string]any{
-		"apiVersion": "admission-gateway.io/v1alpha1", "kind": "GatewayConfiguration",
-		"upstreams": []any{map[string]any{
-			"name": "backend", "endpoints": []string{"https://" + m.SecureBackend}, "dialect": "Kubernetes", "tls": map[string]any{"insecureSkipTLSVerify": true},
-		}},
-		"routes": []any{map[string]any{"pathPrefix": "/", "upstream": "backend"}},
-	})
-	if err != nil {
-		return "", err
-	}
-	file = filepath.Join(m.Dir, "secure.json")
-	return file, os.WriteFile(file, config, 0o600)
 }
 
 // checkForms makes sure that a server passes the large answers on unchanged, in few chunks.

@@ -156,12 +156,9 @@ func targets() []Target {
 		{
 			Name: secureGatewayTarget, Title: "**gateway, no policies**", OfGateway: true, Check: func(address string) error { return checkForms("http://" + address) },
 			Command: func(m *Machine, listen string) ([]string, error) {
-				config, err := m.secureConfig()
-				if err != nil {
-					return nil, err
-				}
-				admin, err := freeAddress()
-				return []string{m.Gateway, "serve", "--config", config, "--listen", listen, "--admin", admin}, err
+				return m.configured(listen, secureGatewayTarget, map[string]any{"upstreams": []any{map[string]any{
+					"name": "backend", "endpoints": []string{"https://" + m.SecureBackend}, "dialect": "Kubernetes", "tls": map[string]any{"insecureSkipTLSVerify": true},
+				}}})
 			},
 		},
 	}, slices.Concat(http2Rows(), regoRows(), constraintRows(), routesRows(), featureRows(features()))...)

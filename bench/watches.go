@@ -37,10 +37,6 @@ type watching interface {
 	close()
 }
 
-// watchEvent is an event of a watch, an object of the benchmark's kind.
-const watchEvent = `{"type":"MODIFIED","object":{"apiVersion":"bench.example.com/v1","kind":"Workload","metadata":{"name":"checkout","namespace":"team-a","resourceVersion":"1001"},` +
-	`"spec":{"revisionHistoryLimit":10,"strategy":"RollingUpdate","replicas":3}}}`
-
 // A WatchResult is the result of watches through one gateway.
 type WatchResult struct {
 	Title    string  `json:"title"`

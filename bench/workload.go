@@ -80,6 +80,10 @@ const (
 	scaling    = `{"spec":{"replicas":4}}`
 )
 
+// watchEvent is an event of a watch, an object of the benchmark's kind.
+const watchEvent = `{"type":"MODIFIED","object":{"apiVersion":"bench.example.com/v1","kind":"Workload","metadata":{"name":"checkout","namespace":"team-a","resourceVersion":"1001"},` +
+	`"spec":{"revisionHistoryLimit":10,"strategy":"RollingUpdate","replicas":3}}}`
+
 // without are the names of all targets but some.
 func without(targets ...string) []string {
 	return slices.DeleteFunc(targetNames(), func(name string) bool { return slices.Contains(targets, name) })
