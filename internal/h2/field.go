@@ -1,9 +1,17 @@
 package h2
 
+import "encoding/binary"
+
 // A block starts with BlockStart: it makes the peer's dynamic table empty for good, which the encoder
 // does not use. So a block depends on no other, and can be made by any goroutine in any order. A
 // peer that makes its table smaller needs no further word (RFC 7541, 4.2).
 const BlockStart = 0x20
+
+// AppendFrame appends the header of a frame whose payload has so many bytes (RFC 9113, 4.1).
+func AppendFrame(dst []byte, kind, flags byte, stream uint32, length int) []byte {
+	dst = append(dst, byte(length>>16), byte(length>>8), byte(length), kind, flags)
+	return binary.BigEndian.AppendUint32(dst, stream)
+}
 
 // AppendField appends a field to a block: a literal that no table keeps, by the number of its name if
 // the static table has one (RFC 7541, 6.2.2). The name becomes lower case. A field about credentials

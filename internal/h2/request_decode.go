@@ -267,8 +267,8 @@ func fieldFlaw(name, value string) string {
 			return "a header name with a character that may not be in one"
 		}
 	}
-	switch name {
-	case "connection", "transfer-encoding", "keep-alive", "upgrade", "proxy-connection", "http2-settings":
+	// A conversion of so few bytes takes no memory.
+	if len(name) <= len("transfer-encoding") && isConnectionSpecific([]byte(name)) {
 		return "the header '" + name + "', which HTTP/2 does not have"
 	}
 	for i := range len(value) {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/net/http2"
+
+	"github.com/admission-gateway/gateway/internal/h2"
 )
 
 // A writer is what a session has to send. Frames are added in the order in which they go out.
@@ -30,11 +32,10 @@ func (w *writer) begin() {
 	}
 }
 
-// header adds the header of a frame (RFC 9113, 4.1).
+// header adds the header of a frame.
 func (w *writer) header(kind byte, flags http2.Flags, id uint32, length int) {
 	w.begin()
-	w.pending = append(w.pending, byte(length>>16), byte(length>>8), byte(length), kind, byte(flags))
-	w.pending = binary.BigEndian.AppendUint32(w.pending, id)
+	w.pending = h2.AppendFrame(w.pending, kind, byte(flags), id, length)
 }
 
 // frame adds a frame.
