@@ -142,3 +142,42 @@ func TestSessionNeedsStrongCiphers(t *testing.T) {
 	h1test.Send(t, old, h1test.GetHead+"\r\n")
 	h1test.ReadAnswer(t, bufio.NewReader(old), false)
 }
+
+// TestSessionGoesOn: what a handler leaves for later is done when it has returned, and a panic ends its stream alone.
+func TestSessionGoesOn(t *testing.T) {
+	returned := make(chan struct{}, 1)
+	_, addr := startServer(t, Options{}, func(r *Request) {
+		target := string(r.Head.Target)
+		r.GoOn(func() {
+			<-returned
+			if target == "/panics" {
+				panic("later")
+			}
+			var m message.Response
+			m.StartBody(200, "text/plain", []byte(target))
+			r.Send(&m)
+		})
+		returned <- struct{}{}
+	})
+	client := h2c(t)
+	for _, path := range []string{"/a", "/panics", "/b"} {
+		resp, err := client.Get("http://" + addr + path)
+		if path == "/panics" {
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			if err == nil && resp.StatusCode != http.StatusInternalServerError {
+				t.Errorf("a panic is answered %d", resp.StatusCode)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(path, err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || string(got) != path {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+}
