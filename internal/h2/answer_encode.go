@@ -6,8 +6,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// AppendAnswer appends the block of an answer whose head is this text, the empty line included. What
-// is about the connection is left out: framing and connections are HTTP/2's own.
+// AppendAnswer appends the block of an answer with this head, the empty line included. Fields of
+// connections are left out, because HTTP/2 has its own framing.
 func AppendAnswer(dst, head []byte) []byte {
 	dst = AppendStatus(append(dst, BlockStart), head[len("HTTP/1.1 "):len("HTTP/1.1 200")])
 	_, rest, _ := bytes.Cut(head, []byte("\r\n"))
@@ -31,8 +31,8 @@ func AppendTrailers(dst []byte, trailers []message.Header) []byte {
 	return dst
 }
 
-// isConnectionSpecific reports whether a message of HTTP/2 must not have a field, because it is about
-// a connection of HTTP/1.1 (RFC 9113, 8.2.2). The name may have capital letters.
+// isConnectionSpecific reports whether a field belongs to a connection of HTTP/1.1, so that a message
+// of HTTP/2 must not have it (RFC 9113, 8.2.2). The name may have capital letters.
 func isConnectionSpecific(name []byte) bool {
 	switch message.FieldOf(name) {
 	case message.FieldConnection, message.FieldTransferEncoding, message.FieldKeepAlive, message.FieldUpgrade,

@@ -77,7 +77,7 @@ func lower(c byte) byte {
 }
 
 // staticIndex returns the number that a name has in the static table (RFC 7541, Appendix A), 0 if it
-// has none, and whether the field is about credentials.
+// has none, and whether the field has credentials.
 func staticIndex(name []byte) (index int, isSecret bool) {
 	var b [27]byte // the longest name of the table is shorter
 	if len(name) > len(b) {

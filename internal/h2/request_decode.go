@@ -145,7 +145,7 @@ func (r *RequestReader) append(name, value string) {
 	r.text = append(append(append(append(r.text, name...), ": "...), value...), "\r\n"...)
 }
 
-// regular takes a field that is none of HTTP/2's own.
+// regular takes a field that is not a pseudo field.
 func (r *RequestReader) regular(name, value string) {
 	switch name {
 	case "cookie":

@@ -6,9 +6,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// AppendRequest appends the block of a request whose head is this text, the empty line included, as
-// [message.Head.AppendForward] makes it. What is about a connection is left out: framing and connections are HTTP/2's
-// own. Host becomes ':authority'.
+// AppendRequest appends the block of a request with this head, the empty line included, as
+// [message.Head.AppendForward] makes it. Fields of connections are left out, because HTTP/2 has its own framing. Host
+// becomes ':authority'.
 func AppendRequest(dst, head []byte, scheme string) []byte {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	method, target, _ := bytes.Cut(line, []byte(" "))

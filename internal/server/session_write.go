@@ -149,7 +149,7 @@ func (s *session) writeFailed(err error) {
 	s.conn.socket.close()
 }
 
-// windowUpdate tells the client that a window has grown.
+// windowUpdate lets the client send more in a window.
 func (s *session) windowUpdate(id uint32, by int) {
 	if by > 0 {
 		s.out.uint32Frame(frameWindow, id, uint32(by))

@@ -345,7 +345,7 @@ func (s *Stream) Interrupt() {
 	s.receiver.wake()
 }
 
-// Close ends the use of the stream: nobody may use it any more. A stream that has not ended on both sides is reset.
+// Close ends the use of the stream. It must not be used after that. A stream that has not ended on both sides is reset.
 func (s *Stream) Close() {
 	c := s.conn
 	c.mu.Lock()
