@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/ingress"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/routing"
 )
 
@@ -164,3 +165,38 @@ func (l *loader) describeRoutes(r *routeFiles, table *routing.Table) {
 
 // Routing are the listeners and routes of the files; nil if there are none. The answer must not be changed.
 func (s *Set) Routing() *routing.Table { return s.routing }
+
+// hasTarget reports whether a table, which may be nil, has requests for a target.
+func hasTarget(table *routing.Table, t *resource.Target) bool {
+	if table == nil {
+		return false
+	}
+	scope := resource.Scope{Targets: []resource.Target{*t}}
+	for i := range table.Listeners { // a Gateway without routes yet is one all the same
+		if l := &table.Listeners[i]; t.Route == "" && scope.Covers(&resource.Place{Gateway: l.Gateway, Listener: l.Section}) {
+			return true
+		}
+	}
+	for i := range table.Routes {
+		r := &table.Routes[i]
+		if t.Route != "" && scope.Covers(&resource.Place{Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule}) {
+			return true
+		}
+	}
+	return false
+}
+
+// placesOf are the rules of a table, once for each listener, as scopes name them.
+func placesOf(table *routing.Table) []namedPlace {
+	var all []namedPlace
+	for i := range table.Routes {
+		r := &table.Routes[i]
+		for _, a := range r.Attachments {
+			l := &table.Listeners[a.Listener]
+			all = append(all, namedPlace{&resource.Place{
+				Host: a.Host, Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule, Gateway: l.Gateway, Listener: l.Section,
+			}, fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind, r.Namespace, r.Name)})
+		}
+	}
+	return all
+}

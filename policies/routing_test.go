@@ -83,3 +83,72 @@ func TestRoutesAreDescribed(t *testing.T) {
 		t.Errorf("found is\n%s\nnot\n%s", got, want)
 	}
 }
+
+// TestTargetRefs: what is about objects of Gateway API is checked against those of the files.
+func TestTargetRefs(t *testing.T) {
+	limit := func(refs string) string {
+		return "---\napiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: few}\nspec:\n  requests: 1\n  periodSeconds: 1\n  targetRefs:\n" + refs
+	}
+	const group = "  - group: gateway.networking.k8s.io\n"
+	for _, c := range []struct {
+		name, refs, want string
+		watches          bool
+	}{
+		{"a Gateway", group + "    kind: Gateway\n    namespace: infra\n    name: gw\n", "", false},
+		{"a listener", group + "    kind: Gateway\n    namespace: infra\n    name: gw\n    sectionName: http\n", "", false},
+		{"a rule", group + "    kind: HTTPRoute\n    namespace: shop\n    name: r\n    sectionName: '0'\n", "", false},
+		{"no such rule", group + "    kind: HTTPRoute\n    namespace: shop\n    name: r\n    sectionName: x\n",
+			"a.yaml:29: spec.targetRefs[0]: must be a Gateway, or a route, of the files that is in force, with a listener or a rule of the `sectionName`\n", false},
+		{"no such route, which the cluster may have", group + "    kind: HTTPRoute\n    namespace: shop\n    name: s\n", "", true},
+		{"another kind", group + "    kind: Service\n    namespace: shop\n    name: r\n", "a.yaml:30: spec.targetRefs[0].kind: Unsupported value: \"Service\": supported values: \"Gateway\", \"HTTPRoute\", \"GRPCRoute\"\n", false},
+		{"no namespace", group + "    kind: Gateway\n    name: gw\n", "a.yaml:29: spec.targetRefs[0].namespace: Required value\n", false},
+		{"another group", "  - group: example.com\n    kind: Gateway\n    namespace: infra\n    name: gw\n", "a.yaml:29: spec.targetRefs[0].group: Unsupported value: \"example.com\": supported values: \"gateway.networking.k8s.io\"\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), gatewayClass+"---\n"+gatewayGW+"---\n"+routeR+limit(c.refs))
+			if got := text(dir, CheckFor([]string{dir}, Gateway{Watches: c.watches})); got != c.want {
+				t.Errorf("found is\n%s\nnot\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTwinsOfTargets: two resources of one path that a rule would have to serve are an error.
+func TestTwinsOfTargets(t *testing.T) {
+	dir := t.TempDir()
+	const to = "  targetRefs: [{group: gateway.networking.k8s.io, kind: %s}]\n"
+	write := func(first, second string) string {
+		testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), usersOf("a", strings.Replace(to, "%s", first, 1))+"---\n"+usersOf("b", strings.Replace(to, "%s", second, 1))+
+			"---\n"+gatewayClass+"---\n"+gatewayGW+"---\n"+routeR+"---\n"+strings.ReplaceAll(routeR, "name: r,", "name: s,"))
+		return text(dir, CheckFor([]string{dir}, Gateway{}))
+	}
+	if got := write("HTTPRoute, namespace: shop, name: r", "HTTPRoute, namespace: shop, name: s"); got != "" {
+		t.Errorf("two routes for two resources: %s", got)
+	}
+	if got := write("HTTPRoute, namespace: shop, name: r", "Gateway, namespace: infra, name: gw"); !strings.Contains(got, "as both are for the rule '0' of the HTTPRoute 'shop/r'") {
+		t.Errorf("one route for two resources: %s", got)
+	}
+}
+
+// TestDocumentOfTarget: an OpenAPI document is about the objects that its extension names.
+func TestDocumentOfTarget(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]string{
+		"r": "",
+		"x": "b.yaml:3: x-admission-gateway-resource.targetRefs: must be a Gateway, or a route, of the files that is in force, with a listener or a rule of the `sectionName`\n",
+	} {
+		testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), gatewayClass+"---\n"+gatewayGW+"---\n"+routeR)
+		testutil.WriteFile(t, filepath.Join(dir, "b.yaml"), "openapi: 3.0.3\ninfo: {title: shop, version: v1}\nx-admission-gateway-resource: {group: c.example.com, targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop, name: "+name+"}]}\n"+
+			"paths:\n  /users:\n    post: {requestBody: {content: {application/json: {schema: {type: object}}}}, responses: {}}\n  /users/{id}:\n    get: {responses: {}}\n")
+		got := ""
+		for _, f := range CheckFor([]string{dir}, Gateway{}) {
+			if f.Severity == Error {
+				got += strings.TrimPrefix(f.String(), dir+string(filepath.Separator)) + "\n"
+			}
+		}
+		if got != want {
+			t.Errorf("%s: found is\n%s\nnot\n%s", name, got, want)
+		}
+	}
+}

@@ -78,11 +78,25 @@ func servedIn(resources []loadedResource) []servedResource {
 	return served
 }
 
-// twins finds resources at the same path that one route would have to serve.
-func (s *Set) twins(routes []Route) []Finding {
-	var found []Finding
+// A namedPlace is a route as scopes name it, and as messages do.
+type namedPlace struct {
+	*resource.Place
+	words string
+}
+
+func configuredPlaces(routes []Route) []namedPlace {
+	all := make([]namedPlace, len(routes))
 	for i := range routes {
-		_, err := s.registry.Within(routes[i].place())
+		all[i] = namedPlace{routes[i].place(), routes[i].words()}
+	}
+	return all
+}
+
+// twins finds resources at the same path that one route would have to serve.
+func (s *Set) twins(places []namedPlace) []Finding {
+	var found []Finding
+	for _, at := range places {
+		_, err := s.registry.Within(at.Place)
 		for _, one := range parts(err) {
 			var twin *resource.TwinError
 			if !errors.As(one, &twin) {
@@ -93,7 +107,7 @@ func (s *Set) twins(routes []Route) []Finding {
 					continue
 				}
 				f := r.paths
-				f.Message = fmt.Sprintf("%s, as both are for %s; `hosts`, `upstream` and `route` keep them apart", twin, routes[i].words())
+				f.Message = fmt.Sprintf("%s, as both are for %s; `hosts`, `upstream` and `route` keep them apart", twin, at.words)
 				if !slices.Contains(found, f) {
 					found = append(found, f)
 				}

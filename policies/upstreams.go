@@ -7,6 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -30,15 +31,32 @@ type RouteScope struct {
 	Hosts    []string `json:"hosts"`
 	Upstream string   `json:"upstream"`
 	Route    string   `json:"route"`
+	// TargetRefs are objects of Gateway API.
+	TargetRefs []TargetRef `json:"targetRefs"`
+}
+
+// A TargetRef names a Gateway, a listener of one, a route or a rule of one.
+type TargetRef struct {
+	Group       string `json:"group"`
+	Kind        string `json:"kind"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName"`
 }
 
 // scope returns the scope as requests are compared with it.
 func (s *RouteScope) scope() resource.Scope {
-	return resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route}
+	to := resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route}
+	for _, t := range s.TargetRefs {
+		if target, is := resource.TargetOf(t.Kind, t.Namespace, t.Name, t.SectionName); is {
+			to.Targets = append(to.Targets, target)
+		}
+	}
+	return to
 }
 
 // scopeMembers are the members of a RouteScope.
-var scopeMembers = []string{"hosts", "upstream", "route"}
+var scopeMembers = []string{"hosts", "upstream", "route", "targetRefs"}
 
 // scopeUse is the position at which a file names hosts, an upstream or a route of the gateway's
 // configuration.
@@ -56,6 +74,9 @@ func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(membe
 	for _, member := range scopeMembers {
 		use.at[member] = finding.Of(o, place(member))
 	}
+	for i := range s.Targets {
+		use.at[targetAt(i)] = finding.Of(o, place(targetAt(i)))
+	}
 	for i := range s.Hosts {
 		member := hostAt(i)
 		use.at[member] = finding.Of(o, place(member))
@@ -66,11 +87,14 @@ func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(membe
 // hostAt is the member of a scope that is one of its hosts.
 func hostAt(i int) string { return fmt.Sprintf("hosts[%d]", i) }
 
+// targetAt is the member of a scope that is one of its targets.
+func targetAt(i int) string { return fmt.Sprintf("targetRefs[%d]", i) }
+
 // inSpec is the path at which the objects of our kinds have a member of their scope.
 func inSpec(member string) string { return "spec." + member }
 
 // lost returns what a scope names that the configuration does not have, or that it has of no route.
-func (u *scopeUse) lost(g *Gateway) []Finding {
+func (u *scopeUse) lost(g *Gateway, table *routing.Table) []Finding {
 	var found []Finding
 	fail := func(member, format string, args ...any) {
 		f := u.at[member]
@@ -95,6 +119,17 @@ func (u *scopeUse) lost(g *Gateway) []Finding {
 			fail(last, "must be the `name` of a route of the configuration")
 		}
 	}
+	if len(u.scope.Targets) > 0 {
+		if g.Watches {
+			return found // the cluster may have them
+		}
+		for i, t := range u.scope.Targets {
+			if !hasTarget(table, &t) {
+				fail(targetAt(i), "must be a Gateway, or a route, of the files that is in force, with a listener or a rule of the `sectionName`")
+			}
+		}
+		return found
+	}
 	covered := slices.ContainsFunc(g.Routes, func(r Route) bool { return u.scope.Covers(r.place()) })
 	if len(found) == 0 && !covered {
 		fail(last, "no route of the configuration has all that `hosts`, `upstream` and `route` say, so that nothing here would have an effect")
@@ -104,12 +139,27 @@ func (u *scopeUse) lost(g *Gateway) []Finding {
 
 // lacking returns a finding for all that the files ask of a gateway and that it does not have.
 func (s *Set) lacking(g Gateway) []Finding {
+	if g.Watches || s.routing != nil && len(g.Routes) == 0 {
+		g.Routes = nil // those of the cluster, or of the files, lead to more than can be said of them here
+	}
 	found := misplaced(s.served, g.Routes)
+	if g.Routes == nil && s.routing != nil && !g.Watches {
+		hasTargets := false
+		for i := range s.scopes {
+			if len(s.scopes[i].scope.Targets) > 0 {
+				hasTargets = true
+				found = append(found, s.scopes[i].lost(&g, s.routing)...)
+			}
+		}
+		if hasTargets {
+			found = append(found, s.twins(placesOf(s.routing))...)
+		}
+	}
 	if g.Routes != nil {
 		for i := range s.scopes {
-			found = append(found, s.scopes[i].lost(&g)...)
+			found = append(found, s.scopes[i].lost(&g, s.routing)...)
 		}
-		found = append(found, s.twins(g.Routes)...)
+		found = append(found, s.twins(configuredPlaces(g.Routes))...)
 		found = append(found, leftOpen(s.served, g.Routes)...)
 		found = append(found, s.unwritten(g.Routes)...)
 	}
@@ -160,6 +210,8 @@ type Gateway struct {
 	AuditSinks []string
 	// Offers are the parts of the configuration that policy files have to name.
 	Offers Offers
+	// Watches says that there are routes of a cluster too, which are not known.
+	Watches bool
 	// DescribesRoutes asks for a finding about each route of the files, which says for which requests it is in force.
 	DescribesRoutes bool
 	// Controller is the controllerName of the GatewayClasses and IngressClasses of the files that count; empty means

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -123,6 +124,14 @@ spec: {ports: [{name: http, port: 80}]}
 	}
 	_, backend := startBackend(t)
 	dir := t.TempDir()
+	testutil.WriteFile(t, filepath.Join(dir, "limit.yaml"), `apiVersion: admission-gateway.io/v1alpha1
+kind: RateLimitPolicy
+metadata: {name: few}
+spec:
+  requests: 2
+  periodSeconds: 3600
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: ns, name: app, sectionName: "0"}]
+`)
 	testutil.WriteFile(t, filepath.Join(dir, "routes.yaml"), text(port, "/a"))
 	p := startServe(t, backend, "--policies", dir)
 	address := "http://127.0.0.1:" + port
@@ -130,7 +139,21 @@ spec: {ports: [{name: http, port: 80}]}
 		t.Errorf("the route is answered %+v", r)
 	}
 	_, other, _ := net.SplitHostPort(testutil.FreeAddress(t))
+	if r := fetch(address + "/a/2"); r.body != "app /a/2" {
+		t.Errorf("the second request is answered %+v", r)
+	}
+	if r := fetch(address + "/a/3"); r.code != 429 {
+		t.Errorf("the third request, which the limit about the rule counts, is answered %+v", r)
+	}
+	for range 4 {
+		if r := fetch("http://" + p.listen + "/v2/orders"); r.code != 200 {
+			t.Errorf("a request by another route is answered %+v", r)
+		}
+	}
 	testutil.WriteFile(t, filepath.Join(dir, "routes.yaml"), text(other, "/b"))
+	if err := os.Remove(filepath.Join(dir, "limit.yaml")); err != nil {
+		t.Fatal(err)
+	}
 	p.signal(t, syscall.SIGHUP)
 	testutil.Eventually(t, "the changed route is served", func() bool { return fetch("http://127.0.0.1:"+other+"/b").body == "app /b" })
 	testutil.Eventually(t, "the other port is closed", func() bool { return fetch(address+"/a").code == 0 })

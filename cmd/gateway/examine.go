@@ -85,7 +85,7 @@ func asked(c *config.Configuration) policies.Gateway {
 		byName[u.Name] = u
 	}
 	if w := c.Kubernetes.Watch; w != nil {
-		g.Controller = w.ControllerName
+		g.Controller, g.Watches = w.ControllerName, true
 	}
 	g.Offers = offers(c)
 	for i, r := range c.Routes {

@@ -156,6 +156,15 @@ func scopeOf(settings []document.Node) resource.Scope {
 				s.Hosts = append(s.Hosts, textOf(host))
 			}
 		}
+		if targets, found := at.Get("targetRefs"); found && targets.Kind() == document.Array {
+			s.Targets = nil
+			for t := targets.First(); t.Valid(); t = t.Next() {
+				member := func(name string) string { m, _ := t.Get(name); return textOf(m) }
+				if target, is := resource.TargetOf(member("kind"), member("namespace"), member("name"), member("sectionName")); is {
+					s.Targets = append(s.Targets, target)
+				}
+			}
+		}
 		for name, said := range map[string]*string{"upstream": &s.Upstream, "route": &s.Route} {
 			if m, found := at.Get(name); found {
 				*said = textOf(m)

@@ -8,6 +8,29 @@ type Scope struct {
 	Hosts []string
 	// Upstream is the name of the upstream to which a route leads, Route the name of the route itself.
 	Upstream, Route string
+	// Targets are objects of Gateway API: requests by any of them are meant.
+	Targets []Target
+}
+
+// A Target is a Gateway, a listener of one, a route or a rule of one, in the words of a Place. What is empty means all.
+type Target struct{ Gateway, Listener, Route, Rule string }
+
+// TargetOf returns the target of a reference, as objects of Gateway API have it; false if the kind is none of those that
+// have requests. The section is a listener or a rule.
+func TargetOf(kind, namespace, name, section string) (Target, bool) {
+	switch kind {
+	case "Gateway":
+		return Target{Gateway: namespace + "/" + name, Listener: section}, true
+	case "HTTPRoute", "GRPCRoute":
+		return Target{Route: kind + "/" + namespace + "/" + name, Rule: section}, true
+	}
+	return Target{}, false
+}
+
+// covers reports whether the requests of a route are meant.
+func (t *Target) covers(p *Place) bool {
+	return (t.Gateway == "" || t.Gateway == p.Gateway) && (t.Listener == "" || t.Listener == p.Listener) &&
+		(t.Route == "" || t.Route == p.Route) && (t.Rule == "" || t.Rule == p.Rule)
 }
 
 // A Place is a route as scopes name it. A Host that is empty means all hosts.
@@ -21,15 +44,25 @@ type Place struct {
 // Covers reports whether the requests of a route are meant.
 func (s *Scope) Covers(p *Place) bool {
 	return (len(s.Hosts) == 0 || slices.Contains(s.Hosts, p.Host)) &&
-		(s.Upstream == "" || s.Upstream == p.Upstream) && (s.Route == "" || s.Route == p.Route)
+		(s.Upstream == "" || s.Upstream == p.Upstream) && (s.Route == "" || s.Route == p.Route) &&
+		(len(s.Targets) == 0 || slices.ContainsFunc(s.Targets, func(t Target) bool { return t.covers(p) }))
 }
 
 // IsOpen reports whether all requests are meant.
-func (s *Scope) IsOpen() bool { return len(s.Hosts) == 0 && s.Upstream == "" && s.Route == "" }
+func (s *Scope) IsOpen() bool {
+	return len(s.Hosts) == 0 && s.Upstream == "" && s.Route == "" && len(s.Targets) == 0
+}
 
 // contains reports whether every route that another scope covers is covered, whatever routes there are.
 func (s *Scope) contains(other *Scope) bool {
 	if s.Upstream != "" && s.Upstream != other.Upstream || s.Route != "" && s.Route != other.Route {
+		return false
+	}
+	if len(s.Targets) > 0 && (len(other.Targets) == 0 || slices.ContainsFunc(other.Targets, func(o Target) bool {
+		return !slices.ContainsFunc(s.Targets, func(t Target) bool {
+			return t.covers(&Place{Gateway: o.Gateway, Listener: o.Listener, Route: o.Route, Rule: o.Rule})
+		})
+	})) {
 		return false
 	}
 	if len(s.Hosts) == 0 {

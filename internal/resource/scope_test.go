@@ -24,6 +24,10 @@ func TestEqualPaths(t *testing.T) {
 		{Scope{Upstream: "u"}, Scope{Upstream: "v"}, false},
 		{Scope{Hosts: []string{"x"}}, Scope{Hosts: []string{"y"}}, false},
 		{Scope{Upstream: "u"}, Scope{Route: "a"}, false}, // the routes decide
+		{Scope{Targets: []Target{{Gateway: "n/g"}}}, Scope{Targets: []Target{{Gateway: "n/g", Listener: "l"}}}, true},
+		{Scope{}, Scope{Targets: []Target{{Gateway: "n/g"}}}, true},
+		{Scope{Targets: []Target{{Gateway: "n/g", Listener: "l"}}}, Scope{Targets: []Target{{Gateway: "n/g", Listener: "m"}}}, false},
+		{Scope{Targets: []Target{{Route: "HTTPRoute/n/r"}}}, Scope{Targets: []Target{{Route: "HTTPRoute/n/s"}}}, false},
 	} {
 		_, err := NewRegistry([]*Resource{users("a.example.com", tt.a), users("b.example.com", tt.b)})
 		if tt.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "must not match the same requests as path '/users' of 'users.a.example.com'") {
@@ -64,5 +68,31 @@ func TestWithin(t *testing.T) {
 		if group != tt.group || tt.refused != (err != nil) || !tt.refused && info.IsUndescribed != (group == "") {
 			t.Errorf("%s: got %q, undescribed %v, %v", tt.name, group, info.IsUndescribed, err)
 		}
+	}
+}
+
+// TestTargets: a reference to an object of Gateway API covers the requests that come by it.
+func TestTargets(t *testing.T) {
+	place := Place{Gateway: "infra/gw", Listener: "http", Route: "HTTPRoute/shop/app", Rule: "cart"}
+	for _, c := range []struct {
+		kind, namespace, name, section string
+		covers                         bool
+	}{
+		{"Gateway", "infra", "gw", "", true},
+		{"Gateway", "infra", "gw", "http", true},
+		{"Gateway", "infra", "gw", "https", false},
+		{"Gateway", "shop", "gw", "", false},
+		{"HTTPRoute", "shop", "app", "", true},
+		{"HTTPRoute", "shop", "app", "cart", true},
+		{"HTTPRoute", "shop", "app", "1", false},
+		{"GRPCRoute", "shop", "app", "", false},
+	} {
+		target, is := TargetOf(c.kind, c.namespace, c.name, c.section)
+		if s := (Scope{Targets: []Target{{Gateway: "x/y"}, target}}); !is || s.Covers(&place) != c.covers || s.Covers(&Place{}) {
+			t.Errorf("%+v covers the route: %v", c, !c.covers)
+		}
+	}
+	if _, is := TargetOf("Service", "shop", "app", ""); is {
+		t.Error("a Service is a target")
 	}
 }
