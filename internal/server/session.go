@@ -123,7 +123,7 @@ func (s *session) serve() {
 		if err == nil {
 			err = s.process(f)
 		}
-		if err = s.answerTo(err); err != nil {
+		if err != nil && s.answerTo(err) != nil {
 			return
 		}
 	}
@@ -203,8 +203,6 @@ func (s *session) answerTo(err error) error {
 	var ofConn http2.ConnectionError
 	var own *sessionError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &ofStream):
 		if err = s.frameRefused(ofStream); err == nil {
 			return nil

@@ -23,29 +23,37 @@ func (c *Conn) Run(events Events) {
 		if err == nil {
 			err = c.receive(frame)
 		}
-		var one http2.StreamError
-		if errors.As(err, &one) {
-			err = c.streamFailed(one)
-		}
 		if err == nil {
 			continue
 		}
-		var all http2.ConnectionError
-		switch {
-		case errors.As(err, &all):
-			c.leave(http2.ErrCode(all))
-		case err == errFlooded:
-			c.leave(http2.ErrCodeEnhanceYourCalm)
+		if err = c.failed(err); err != nil {
+			c.mu.Lock()
+			c.end(err)
+			c.mu.Unlock()
+			c.events.Last()
+			return
 		}
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		c.mu.Lock()
-		c.end(err)
-		c.mu.Unlock()
-		c.events.Last()
-		return
 	}
+}
+
+// failed ends a stream for a fault of it, or says to the server why the connection ends, and returns why.
+func (c *Conn) failed(err error) error {
+	var one http2.StreamError
+	if errors.As(err, &one) {
+		if err = c.streamFailed(one); err == nil {
+			return nil
+		}
+	}
+	var all http2.ConnectionError
+	switch {
+	case errors.As(err, &all):
+		c.leave(http2.ErrCode(all))
+	case err == errFlooded:
+		c.leave(http2.ErrCodeEnhanceYourCalm)
+	case err == io.EOF:
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // receive takes a frame. A StreamError ends a stream, any other error the connection.
