@@ -59,7 +59,7 @@ func (u *upstreams) register(m metric.Meter) error {
 		if observe == nil {
 			return nil
 		}
-		for _, one := range (*observe)() {
+		for _, one := range bounded((*observe)()) {
 			name := attribute.String("upstream", one.Name)
 			labelled := func(key, value string) metric.MeasurementOption {
 				return metric.WithAttributes(name, attribute.String(key, value))
@@ -89,4 +89,26 @@ func firstOf(first, err error) error {
 		return first
 	}
 	return err
+}
+
+// maxUpstreams bounds the backends that get series of their own: a cluster may have thousands. The configuration's come first.
+const maxUpstreams = 200
+
+// bounded returns backends of which those beyond the bound are counted together, under other.
+func bounded(all []Upstream) []Upstream {
+	if len(all) <= maxUpstreams {
+		return all
+	}
+	rest := Upstream{Name: other, Endpoints: map[string]int{}, Circuits: map[string]int{}}
+	for _, one := range all[maxUpstreams:] {
+		for status, n := range one.Endpoints {
+			rest.Endpoints[status] += n
+		}
+		for state, n := range one.Circuits {
+			rest.Circuits[state] += n
+		}
+		rest.Active, rest.Idle, rest.Pending = rest.Active+one.Active, rest.Idle+one.Idle, rest.Pending+one.Pending
+		rest.Retries, rest.Ejections = rest.Retries+one.Retries, rest.Ejections+one.Ejections
+	}
+	return append(all[:maxUpstreams:maxUpstreams], rest)
 }
