@@ -223,8 +223,11 @@ func (n *node) foresee(request string) admin.Forecast {
 	if f.Refusal != nil {
 		shown.Refusal = f.Refusal.Error()
 	}
-	if f.Place.Upstream != "" {
-		shown.Route = &admin.Route{Name: f.Place.Route, Host: f.Place.Host, PathPrefix: cmp.Or(f.PathPrefix, "/"), Upstream: f.Place.Upstream}
+	if p := &f.Place; p.Upstream != "" || p.Route != "" {
+		shown.Route = &admin.Route{Name: p.Route, Host: p.Host, PathPrefix: cmp.Or(f.PathPrefix, "/"), Upstream: p.Upstream, Rule: p.Rule}
+		if p.Gateway != "" {
+			shown.Route.Listener = p.Gateway + "/" + p.Listener
+		}
 	}
 	if i := &f.Info; i.Path != "" {
 		shown.About = &admin.About{

@@ -306,7 +306,14 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, f.Request)
 	if r := f.Route; r != nil {
-		fmt.Fprintf(&b, "  route %s to the upstream %s\n", strings.TrimSpace(r.Name+" "+r.Host+r.PathPrefix), r.Upstream)
+		fmt.Fprintf(&b, "  route %s", strings.TrimSpace(r.Name+" "+r.Host+r.PathPrefix))
+		if r.Upstream != "" {
+			fmt.Fprintf(&b, " to the upstream %s", r.Upstream)
+		}
+		if r.Listener != "" {
+			fmt.Fprintf(&b, ", by the rule %s and the listener %s", r.Rule, r.Listener)
+		}
+		b.WriteString("\n")
 	}
 	if a := f.About; a != nil {
 		fmt.Fprintf(&b, "  %s %s\n", a.Verb, cmp.Or(strings.Trim(strings.Join([]string{a.Group, a.Version, a.Resource, a.Subresource}, "/"), "/"), a.Path))

@@ -37,6 +37,10 @@ type Route struct {
 	Host       string `json:"host,omitempty"`
 	PathPrefix string `json:"pathPrefix"`
 	Upstream   string `json:"upstream"`
+	// Rule and Listener are of a route of Gateway API: the name of the rule or its number, and the listener with the
+	// namespace and name of its Gateway.
+	Rule     string `json:"rule,omitempty"`
+	Listener string `json:"listener,omitempty"`
 }
 
 // About says which resource a request is about.
