@@ -35,6 +35,7 @@ func (c *translation) assign() {
 			waiting = append(waiting, g)
 		}
 	}
+	c.keepOfIngresses()
 	next, stop := iter.Pull(c.free())
 	defer stop()
 	for _, g := range waiting {
@@ -88,6 +89,18 @@ func (c *translation) keep(g *gateway) bool {
 		}
 	}
 	return false
+}
+
+// keepOfIngresses lets the Ingresses have the address that they had before, if no Gateway has it.
+func (c *translation) keepOfIngresses() {
+	for _, i := range c.ownIngresses() {
+		for _, had := range i.Status.LoadBalancer.Ingress {
+			if a, err := netip.ParseAddr(had.IP); err == nil && c.inPool(a) && !c.taken[a] {
+				c.ofIngresses, c.taken[a] = a, true
+				return
+			}
+		}
+	}
 }
 
 func (c *translation) inPool(a netip.Addr) bool {

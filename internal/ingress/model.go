@@ -54,6 +54,8 @@ type translation struct {
 	bySet     map[types.NamespacedName]*listenerSet
 	held      []*listener // that have their ports
 	taken     map[netip.Addr]bool
+	// ofIngresses is the address of the pool that the Ingresses have; invalid if they have none.
+	ofIngresses netip.Addr
 }
 
 // problem notes that a part of an object is not in force.

@@ -30,8 +30,8 @@ type ingressListeners struct {
 	owners map[string]string
 }
 
-// ingresses translates the Ingresses of the controller's classes.
-func (c *translation) ingresses() {
+// ownIngresses are the Ingresses of the controller's classes, the oldest first.
+func (c *translation) ownIngresses() []*networkingv1.Ingress {
 	owned, isDefault := map[string]bool{}, false
 	for _, class := range c.in.IngressClasses {
 		if class.Spec.Controller == c.options.Controller {
@@ -49,23 +49,33 @@ func (c *translation) ingresses() {
 			all = append(all, i)
 		}
 	}
+	return all
+}
+
+// ingresses translates the Ingresses of the controller's classes.
+func (c *translation) ingresses() {
+	all := c.ownIngresses()
 	if len(all) == 0 {
 		return
 	}
 	l := &ingressListeners{plain: map[string]int{}, secure: map[string]int{}, owners: map[string]string{}}
 	if len(c.options.Pool) > 0 {
-		var own gateway
-		for a := range c.free() {
-			own.take(c, a)
-			own.show(gatewayv1.IPAddressType, a.String())
-			break
+		if !c.ofIngresses.IsValid() {
+			for a := range c.free() {
+				c.ofIngresses = a
+				break
+			}
 		}
-		if l.addresses, l.shown = own.addresses, own.shown; len(l.addresses) == 0 {
+		if !c.ofIngresses.IsValid() {
 			for _, i := range all {
 				c.problem(kindIngress, i.Namespace, i.Name, "", "all addresses of the controller's pool belong to Gateways")
 			}
 			return
 		}
+		var own gateway
+		own.take(c, c.ofIngresses)
+		own.show(gatewayv1.IPAddressType, c.ofIngresses.String())
+		l.addresses, l.shown = own.addresses, own.shown
 	} else {
 		l.shown = c.published()
 	}
