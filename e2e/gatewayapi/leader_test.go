@@ -72,6 +72,9 @@ spec:
 
 // Of two gateways the one that has the Lease writes statuses. If it dies, the other one goes on to serve, and takes the Lease.
 func TestLeaderDies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a Lease takes its time to end")
+	}
 	raiseFront(t, "led")
 	grant(t)
 	apply(t, replicas)

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// rest is how long a client waits before it asks again.
+const rest = time.Millisecond
+
 // A load is requests that follow one another on a connection, as long as it runs.
 type load struct {
 	answered atomic.Int64
@@ -19,7 +22,8 @@ type load struct {
 	failed   []string
 }
 
-// startLoad asks for a URL again and again, by several clients at once.
+// startLoad asks for a URL again and again, by several clients at once. Each rests for a moment between its requests, so that there
+// is time left to the servers.
 func startLoad(t *testing.T, clients int, url, host string) *load {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
@@ -46,6 +50,7 @@ func startLoadBy(t *testing.T, client *http.Client, clients int, url, host strin
 					continue
 				}
 				l.answered.Add(1)
+				time.Sleep(rest)
 			}
 		})
 	}

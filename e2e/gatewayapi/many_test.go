@@ -20,6 +20,9 @@ const many = 10_000
 
 // A changed route of 10,000 is soon in force, and no request fails meanwhile. The times are written to the log of the test.
 func TestManyRoutes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("10,000 routes take a minute to be made")
+	}
 	raiseFront(t, "many")
 	c := newClient(t)
 	var next atomic.Int64
@@ -40,6 +43,15 @@ func TestManyRoutes(t *testing.T) {
 	url := "http://" + addressOf(t, "many", "front") + "/"
 	awaitAnswer(t, once, url, "h9999.example.com", http.StatusOK)
 	t.Logf("%d routes are in force %v after the start", many, time.Since(began))
+	eventually(t, "the statuses of the routes are written", func() bool {
+		for n := many - 20; n < many; n++ {
+			var route gatewayv1.HTTPRoute
+			if err := c.Get(t.Context(), types.NamespacedName{Namespace: "many", Name: fmt.Sprint("h", n)}, &route); err != nil || len(route.Status.Parents) == 0 {
+				return false
+			}
+		}
+		return true
+	})
 	l := startLoad(t, 1, url, "shop.example.com")
 	l.await(t, 100)
 	keeping := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
@@ -48,6 +60,7 @@ func TestManyRoutes(t *testing.T) {
 		host := fmt.Sprintf("moved-%d.example.com", n)
 		at := moveRoute(t, c, fmt.Sprint("h", 100+n*300), host)
 		for code := 0; code != http.StatusOK; {
+			time.Sleep(rest)
 			code, _ = ask(t, keeping, url, host)
 			if time.Since(at) > time.Minute {
 				t.Fatalf("a changed route is not in force after a minute: %s", g.Tail())
