@@ -29,7 +29,7 @@ CONCURRENT := ^Test(AcknowledgedIs|BackendFaults|GatewayDeadlines|Histories|Memo
 
 # What "make test" runs, three at a time: while the tests of one wait for servers, those of another compute. All run to their
 # ends, and each failure fails the whole.
-PARTS := test-e2e test-packages test-gatewayapi test-apis test-race test-gatekeeper test-tools test-versions
+PARTS := test-e2e test-packages test-apis test-race test-gatekeeper test-tools test-versions
 
 .PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
 
@@ -80,9 +80,6 @@ test-versions:
 
 test-e2e:
 	cd e2e && $(SAMPLE) ./...
-
-test-gatewayapi:
-	cd e2e/gatewayapi && $(SAMPLE) -count=1 . # the gateway that it builds is no input that Go knows of
 
 test-apis:
 	cd e2e/apis && $(TEST) -short -timeout 20m -count=1 ./... # they compare the memory of programs

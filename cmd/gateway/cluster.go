@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/admission-gateway/gateway/internal/cluster"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/proxy"
@@ -24,8 +27,17 @@ func (n *node) newCluster(c *config.Configuration, instance string) (*cluster.Wa
 	if w == nil {
 		return nil, nil
 	}
+	at := w.ClientConfig()
+	server, _, err := rest.DefaultServerUrlFor(at)
+	if err != nil {
+		return nil, err
+	}
+	account, err := credentials.WatchServiceAccount(n.files, "the cluster that is watched", at)
+	if err != nil {
+		return nil, err
+	}
 	o := cluster.Options{
-		Config: w.ClientConfig(), Namespaces: w.Namespaces, Controller: w.ControllerName, GatewayClass: w.GatewayClass,
+		Server: server.String(), Account: account, Network: outbound.Options{TLS: account.OwnTLS, Proxy: at.Proxy}, Namespaces: w.Namespaces, Controller: w.ControllerName, GatewayClass: w.GatewayClass,
 		Published: w.PublishedAddresses, Lease: types.NamespacedName{Namespace: w.Lease.Namespace, Name: w.Lease.Name},
 		Identity: identityOf(instance), Apply: n.applyTable, Log: n.log,
 	}

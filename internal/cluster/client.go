@@ -8,31 +8,39 @@ import (
 	"io"
 	"net/http"
 	"strings"
-
-	"k8s.io/client-go/rest"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/discovery"
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/state"
 )
 
-// client asks an API server on the gateway's own account. It implements state.Backend and state.Backends.
-type client struct {
-	http   *http.Client
-	server string
+// An Account holds the gateway's credentials for the API server.
+type Account interface {
+	// Authorize adds what proves it to a request.
+	Authorize(r *http.Request) error
+	// Refused is called if the server has not taken it (401).
+	Refused() bool
 }
 
-func newClient(c *rest.Config) (*client, error) {
-	c = rest.CopyConfig(c)
-	c.UserAgent = "admission-gateway"
-	h, err := rest.HTTPClientFor(c)
-	if err != nil {
-		return nil, err
-	}
-	server, _, err := rest.DefaultServerUrlFor(c)
-	if err != nil {
-		return nil, err
-	}
-	return &client{h, strings.TrimSuffix(server.String(), "/")}, nil
+// client asks an API server on the gateway's own account. It implements state.Backend and state.Backends.
+type client struct {
+	http    *http.Client
+	server  string
+	account Account
+}
+
+// The bounds of what is asked. A list and a watch last longer than a write, and have more bytes.
+const (
+	maxWrite       = 30 * time.Second
+	maxStream      = time.Hour // a watch ends sooner by itself
+	maxStreamBytes = 1 << 30
+)
+
+func newClient(o *Options) *client {
+	network := o.Network
+	network.Timeout, network.MaxBytes = outbound.ByContext, maxStreamBytes
+	return &client{outbound.New(network), strings.TrimSuffix(o.Server, "/"), o.Account}
 }
 
 // Backend implements state.Backends: everything is at the one API server.
@@ -51,6 +59,8 @@ func (c *client) Send(ctx context.Context, r state.Request) (state.Answer, error
 
 // send sends a request whose body has a type.
 func (c *client) send(ctx context.Context, r state.Request, contentType string) (state.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxWrite)
+	defer cancel()
 	answer, err := c.open(ctx, r.Method, r.Target, r.Body, contentType)
 	if err != nil {
 		return state.Answer{}, err
@@ -69,11 +79,25 @@ func (c *client) send(ctx context.Context, r state.Request, contentType string) 
 
 // Open implements state.Backend.
 func (c *client) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxStream)
 	answer, err := c.open(ctx, http.MethodGet, target, nil, "")
 	if err != nil {
+		cancel()
 		return 0, nil, err
 	}
-	return answer.StatusCode, answer.Body, nil
+	return answer.StatusCode, &stream{answer.Body, cancel}, nil
+}
+
+// stream is an answer that is read as it comes.
+type stream struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (s *stream) Close() error {
+	defer s.cancel()
+	return s.ReadCloser.Close()
 }
 
 func (c *client) open(ctx context.Context, method, target string, body []byte, contentType string) (*http.Response, error) {
@@ -81,13 +105,20 @@ func (c *client) open(ctx context.Context, method, target string, body []byte, c
 	if err != nil {
 		return nil, err
 	}
+	request.Header.Set("User-Agent", "admission-gateway")
 	request.Header.Set("Accept", "application/json")
 	if len(body) > 0 {
 		request.Header.Set("Content-Type", contentType)
 	}
+	if err := c.account.Authorize(request); err != nil {
+		return nil, fmt.Errorf("the gateway has no account at the API server: %w", err)
+	}
 	answer, err := c.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("the API server cannot be asked: %w", cause(err))
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		c.account.Refused()
 	}
 	return answer, nil
 }

@@ -43,14 +43,12 @@ type Watcher struct {
 
 // New returns a Watcher, which watches nothing yet.
 func New(o Options) (*Watcher, error) {
-	c, err := newClient(o.Config)
-	if err != nil {
-		return nil, err
-	}
+	c := newClient(&o)
 	w := &Watcher{options: o, client: c, changed: make(chan struct{}, 1), said: map[string]bool{}}
 	w.translator = ingress.New(ingress.Options{
 		Controller: o.Controller, GatewayClass: o.GatewayClass, Pool: o.Pool, Published: o.Published, Service: o.Service,
 	})
+	var err error
 	if w.states, err = state.NewManager(state.Options{Log: o.Log, Read: func(schema.GroupVersionKind) { w.notice() }}); err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"github.com/admission-gateway/gateway/internal/cluster/clustertest"
 	"github.com/admission-gateway/gateway/internal/routing"
@@ -37,7 +37,7 @@ type run struct {
 func start(t *testing.T, s *clustertest.Server, identity string) *run {
 	r := &run{}
 	w, err := New(Options{
-		Config: &rest.Config{Host: s.URL}, Published: []string{"192.0.2.1"}, Identity: identity,
+		Server: s.URL, Account: noAccount{}, Published: []string{"192.0.2.1"}, Identity: identity,
 		Lease: types.NamespacedName{Namespace: "ns", Name: "lease"}, Log: slog.New(slog.DiscardHandler),
 		Apply: func(table *routing.Table) error {
 			r.mu.Lock()
@@ -234,3 +234,10 @@ func TestRefusedTable(t *testing.T) {
 	s.Put(routesPath+"r", route("r", "/c", 3))
 	until(t, "the next table is in force", func() bool { return r.serves("/c", "10.0.0.1:8080") && r.Ready() == nil })
 }
+
+// noAccount is who the gateway is to a server that asks for nothing.
+type noAccount struct{}
+
+func (noAccount) Authorize(*http.Request) error { return nil }
+
+func (noAccount) Refused() bool { return false }

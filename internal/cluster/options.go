@@ -7,15 +7,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
+	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/routing"
 )
 
 // Options of a Watcher.
 type Options struct {
-	// Config is the API server, and the gateway's account there.
-	Config *rest.Config
+	// Server is the URL of the API server. Network says what is particular to connections to it, and Account who the
+	// gateway is there.
+	Server  string
+	Network outbound.Options
+	Account Account
 	// Namespaces are those whose objects count; none are all.
 	Namespaces []string
 	// Controller, GatewayClass, Pool, Published and Service are as in ingress.Options.

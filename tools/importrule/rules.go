@@ -78,7 +78,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/cel/plan":         {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/explain"}},
 	"admission/rego/plan":       {nil, []string{"admission/rego"}},
 	"internal/cel/celtest":      {[]string{"internal/document"}, nil},
-	"internal/outbound":         {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/identity", "internal/telemetry"}},
+	"internal/outbound":         {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/cluster", "internal/identity", "internal/telemetry"}},
 	"internal/markup":           {nil, []string{"internal/admin", "internal/scan", "internal/story"}},
 	"internal/story":            {[]string{"internal/markup", "internal/paint"}, []string{"cmd", "internal/admin", "internal/playground", "internal/policytest", "proxy"}},
 	"internal/recorded":         {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan", "internal/scaffold"}},
