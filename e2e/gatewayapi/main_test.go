@@ -4,7 +4,6 @@ package gatewayapi
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -85,7 +84,7 @@ func outside() (int, error) {
 		return 1, err
 	}
 	code, err := cluster.Enter(variable + "=" + string(text))
-	if flag.Parse(); testing.Short() && errors.Is(err, syscall.EPERM) {
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) { // there is no namespace for users, or for networks
 		fmt.Fprintln(os.Stderr, "skipped: this machine gives no process a network of its own")
 		return 0, nil
 	}
