@@ -18,7 +18,7 @@ import (
 )
 
 // Names of the targets that speak HTTP/2 with their clients: by TLS, and without. The gateway, full admission and net/http's
-// proxy speak it where they speak HTTP/1.1.
+// proxy speak it if they speak HTTP/1.1.
 const (
 	nginxH2Target   = "nginx-h2"
 	nginxH2CTarget  = "nginx-h2c"

@@ -84,7 +84,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestTargetRefs: what is about objects of Gateway API is checked against those of the files.
+// TestTargetRefs: references to objects of Gateway API are checked against those of the files.
 func TestTargetRefs(t *testing.T) {
 	limit := func(refs string) string {
 		return "---\napiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: few}\nspec:\n  requests: 1\n  periodSeconds: 1\n  targetRefs:\n" + refs
@@ -131,7 +131,7 @@ func TestTwinsOfTargets(t *testing.T) {
 	}
 }
 
-// TestDocumentOfTarget: an OpenAPI document is about the objects that its extension names.
+// TestDocumentOfTarget: an OpenAPI document describes the objects that its extension names.
 func TestDocumentOfTarget(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]string{

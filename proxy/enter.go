@@ -36,7 +36,7 @@ func isOfACME(path []byte) bool {
 	return strings.HasPrefix(string(path), "/.well-known/acme-challenge/")
 }
 
-// elsewhere is the answer that sends a client to another URL. It is an error, so that nothing else becomes of the request.
+// elsewhere is the answer that sends a client to another URL. It is an error, which ends the request.
 type elsewhere struct {
 	code int
 	url  string

@@ -202,7 +202,7 @@ func TestTableNamesNobody(t *testing.T) {
 	}
 }
 
-// TestListenersReload: another configuration has other listeners, and certificates that nothing has changed are kept.
+// TestListenersReload: another configuration has other listeners, and unchanged certificates are kept.
 func TestListenersReload(t *testing.T) {
 	files := newTLS(t, credentials.ServerFiles{}).Files
 	load := func(listeners string) *config.Configuration {

@@ -203,7 +203,7 @@ func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing
 	return r
 }
 
-// filters are what the filters of a rule and of one of its backends come to.
+// filters are the compiled filters of a rule and of one of its backends.
 type filters struct {
 	route    *route
 	listener *routing.Listener

@@ -21,7 +21,7 @@ func (p *Parsed) AlwaysFails() error {
 	return alwaysFails(p.text)
 }
 
-// alwaysFails is AlwaysFails of an expression of which nothing is known.
+// alwaysFails is AlwaysFails of any expression.
 func alwaysFails(expression string) error {
 	e, err := constantEnv()
 	if err != nil {

@@ -107,7 +107,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// translate brings what the objects come to now into force.
+// translate translates the objects as they are now, and brings the table into force.
 func (w *Watcher) translate() {
 	objects, isNew, err := w.read.snapshot(w.states)
 	if err != nil {

@@ -68,7 +68,7 @@ func (e *election) run(ctx context.Context, won func()) {
 	}
 }
 
-// ask takes or renews the Lease if it is this gateway's or nobody's.
+// ask takes or renews the Lease if this gateway has it, or if no gateway does.
 func (e *election) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
@@ -145,7 +145,7 @@ func (e *election) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return lease, json.Unmarshal(answer.Body, lease)
 }
 
-// write writes the Lease, and reports whether nobody else has written it since it was read.
+// write writes the Lease, and reports whether no other gateway has written it since it was read.
 func (e *election) write(ctx context.Context, lease *coordinationv1.Lease) (bool, error) {
 	lease.APIVersion, lease.Kind = "coordination.k8s.io/v1", "Lease"
 	body, err := json.Marshal(lease)

@@ -112,7 +112,7 @@ func (c *translation) inPool(a netip.Addr) bool {
 	return false
 }
 
-// free are the addresses of the pool that nothing has.
+// free are the unused addresses of the pool.
 func (c *translation) free() iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		for _, p := range c.options.Pool {

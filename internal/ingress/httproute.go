@@ -249,7 +249,7 @@ func redirect(f *gatewayv1.HTTPRequestRedirectFilter) *routing.Redirect {
 	}
 }
 
-// pathEdit translates what is put in place of a path; nil if nothing is.
+// pathEdit translates what is put in place of a path; nil if the path stays.
 func pathEdit(p *gatewayv1.HTTPPathModifier) *routing.PathEdit {
 	switch {
 	case p == nil:

@@ -206,13 +206,13 @@ type target struct {
 	fault string
 }
 
-// backendKey tells backends of the table apart.
+// backendKey identifies a backend of the table.
 type backendKey struct {
 	target
 	client *routing.Certificate
 }
 
-// A tlsPolicy is a BackendTLSPolicy, with what it comes to.
+// A tlsPolicy is a BackendTLSPolicy, with the settings of TLS that are made of it.
 type tlsPolicy struct {
 	*gatewayv1.BackendTLSPolicy
 	tls routing.BackendTLS

@@ -163,7 +163,7 @@ func wildcardOf(host string) string {
 	return host
 }
 
-// mayHave reports whether a host belongs to the namespace of an Ingress, which it does from then on if it was nothing's.
+// mayHave reports whether a host belongs to the namespace of an Ingress, which takes it if it is free.
 func (r *reading) mayHave(l *ingressListeners, host, path string) bool {
 	if problem := hostProblem(host); problem != "" {
 		r.problem(path, problem)

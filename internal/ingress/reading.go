@@ -36,7 +36,7 @@ func (r *reading) unsupport(path, message string) {
 	r.problem(path, message)
 }
 
-// A madeRule is a rule of a route, without where it takes requests from.
+// A madeRule is a rule of a route before it is attached to listeners.
 type madeRule struct {
 	routing.Route
 	// backends are those of Route.Backends, and mirrors those of its filters, before they are in the table.

@@ -54,7 +54,7 @@ type Options struct {
 	AreOfFiles bool
 }
 
-// An Outcome is what objects come to. Its Table must not be changed.
+// An Outcome is the result of a translation. Its Table must not be changed.
 type Outcome struct {
 	Table    *routing.Table
 	Statuses []Status
@@ -73,7 +73,7 @@ type Problem struct {
 // A Status is what became of an object of the controller's.
 type Status struct {
 	Kind, Namespace, Name string
-	// Version is the resourceVersion of the object that it is about.
+	// Version is the resourceVersion of the object.
 	Version string
 	// Value is the whole status, in the type that the API has for it. What others said in it stays.
 	Value any

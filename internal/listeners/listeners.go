@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials"
 )
 
-// A Listener takes the requests for hosts that come to addresses. Nothing changes it once it is in a Set.
+// A Listener takes the requests for hosts on addresses. It is immutable once it is in a Set.
 type Listener struct {
 	// Name identifies it, also among the listeners of the Sets before and after its own.
 	Name string

@@ -17,7 +17,7 @@ type Table struct {
 	Backends []Backend
 }
 
-// A Listener takes the requests for a host that come to a port.
+// A Listener takes the requests for a host on a port.
 type Listener struct {
 	// Gateway and Section name it to operators: the namespace and name of its Gateway, and its own name in there, behind
 	// the namespace and name of its ListenerSet if it has one. Of Ingresses they are "Ingress", and host and port.

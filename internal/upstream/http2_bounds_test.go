@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -177,7 +178,7 @@ func TestHTTP2WindowsGrow(t *testing.T) {
 	}
 }
 
-// A backend hears by a GOAWAY that a connection ends because nothing uses it.
+// An idle connection ends with a GOAWAY to the backend.
 func TestHTTP2LeavesWithAWord(t *testing.T) {
 	words := make(chan string, 1)
 	config := newFar(t, func(f *far, _ int) {
@@ -211,36 +212,27 @@ func newFarTLS(t testing.TB, settings *tls.Config, serve func(f *far, number int
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
-		for number := 0; ; number++ {
-			nc, err := ln.Accept()
+	acceptAll(ln, func(nc net.Conn, number int) {
+		secure, ok := nc.(*tls.Conn)
+		if !ok || secure.Handshake() != nil {
+			return
+		}
+		if secure.ConnectionState().NegotiatedProtocol == http2.NextProtoTLS {
+			if f := meet(nc); f != nil {
+				serve(f, number)
+			}
+			return
+		}
+		for in := bufio.NewReader(nc); ; {
+			r, err := http.ReadRequest(in)
 			if err != nil {
 				return
 			}
-			go func() {
-				defer func() { _ = nc.Close() }()
-				secure, ok := nc.(*tls.Conn)
-				if !ok || secure.Handshake() != nil {
-					return
-				}
-				if secure.ConnectionState().NegotiatedProtocol == http2.NextProtoTLS {
-					if f := meet(nc); f != nil {
-						serve(f, number)
-					}
-					return
-				}
-				for in := bufio.NewReader(nc); ; {
-					r, err := http.ReadRequest(in)
-					if err != nil {
-						return
-					}
-					body, _ := io.ReadAll(r.Body)
-					text := r.Proto + " " + r.Method + " " + string(body)
-					_, _ = fmt.Fprintf(nc, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
-				}
-			}()
+			body, _ := io.ReadAll(r.Body)
+			text := r.Proto + " " + r.Method + " " + string(body)
+			_, _ = fmt.Fprintf(nc, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 		}
-	}()
+	})
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	return Config{

@@ -25,14 +25,8 @@ type far struct {
 	encoder *hpack.Encoder
 }
 
-// newFar has serve take each connection, whose number begins with 0. The settings are sent first.
-func newFar(t testing.TB, serve func(f *far, number int), settings ...http2.Setting) Config {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
+// acceptAll has serve take each connection, whose number begins with 0, and closes it then.
+func acceptAll(ln net.Listener, serve func(nc net.Conn, number int)) {
 	go func() {
 		for number := 0; ; number++ {
 			nc, err := ln.Accept()
@@ -41,12 +35,25 @@ func newFar(t testing.TB, serve func(f *far, number int), settings ...http2.Sett
 			}
 			go func() {
 				defer func() { _ = nc.Close() }()
-				if f := meet(nc, settings...); f != nil {
-					serve(f, number)
-				}
+				serve(nc, number)
 			}()
 		}
 	}()
+}
+
+// newFar has serve take each connection, whose number begins with 0. The settings are sent first.
+func newFar(t testing.TB, serve func(f *far, number int), settings ...http2.Setting) Config {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	acceptAll(ln, func(nc net.Conn, number int) {
+		if f := meet(nc, settings...); f != nil {
+			serve(f, number)
+		}
+	})
 	return Config{Endpoints: []string{"http://" + ln.Addr().String()}, Protocol: HTTP2}
 }
 
