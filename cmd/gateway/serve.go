@@ -19,7 +19,7 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve clients in front of a backend",
-		Long: `Serve clients on one address, and forward what the policies admit to a backend.
+		Long: `Serve clients on one address or several, and forward what the policies admit to backends.
 
 Settings come from a configuration file (kind GatewayConfiguration, admission-gateway.io/v1alpha1), from flags, or from
 both; a flag overrides the file. One backend is enough to start: --upstream names it, or --kubeconfig. In a pod the API
@@ -29,8 +29,9 @@ A backend that is named by its URL is taken for an ordinary JSON API unless --di
 for its version first: if a Kubernetes API server answers, the gateway does not start without a stated dialect.
 
 The configuration file, policy files, certificates and tokens are read again when they change, and on SIGHUP. Files with
-errors never replace what is in force. Some settings need a restart: the log and 'gateway status' name them. SIGTERM drains: /readyz on the admin listener fails, requests are still served for drainSeconds and
-until those in progress finish, then the process exits with 0. A second SIGTERM does not wait for drainSeconds to pass.
+errors never replace what is in force. Some settings need a restart: the log and 'gateway status' name them. SIGTERM
+drains: /readyz on the admin listener fails, requests are still served for drainSeconds and until those in progress
+finish, then the process exits with 0. A second SIGTERM does not wait for drainSeconds to pass.
 
 The exit code is 2 if a flag or a file is wrong, 1 if the gateway cannot run.`,
 		Example: `  gateway serve --upstream http://127.0.0.1:9000 --policies policies/
