@@ -115,7 +115,7 @@ func (c *Client) acquire(req *Request, try *attempt) (*connection, error) {
 		}
 		try.endpoint, try.fresh = g.endpoint, g.conn == nil
 		if g.conn == nil {
-			return c.connect(g.endpoint, req, try)
+			return c.connect(g, req, try)
 		}
 		if g.isShared || req.Idempotent && try.now.Sub(g.freed) <= briefly || !g.conn.link.isStale() {
 			return g.conn, nil
@@ -125,7 +125,7 @@ func (c *Client) acquire(req *Request, try *attempt) (*connection, error) {
 }
 
 // connect makes a connection that the pool has given leave for.
-func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*connection, error) {
+func (c *Client) connect(g grant, req *Request, try *attempt) (*connection, error) {
 	timeout := c.config.Timeouts.Connect
 	if !try.deadline.IsZero() {
 		// The wait for the leave may have taken all the time there was.
@@ -135,7 +135,7 @@ func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*connection, 
 	if try.isOwn {
 		protocol = HTTP1
 	}
-	cn, err := c.dialBy(protocol, e, timeout)
+	cn, err := c.dialBy(protocol, g.endpoint, timeout)
 	if err == nil {
 		c.dialled.Add(1)
 		c.pool.made(cn)
@@ -151,7 +151,7 @@ func (c *Client) connect(e *endpoint, req *Request, try *attempt) (*connection, 
 	if o == balance.Inconclusive {
 		err = nil // others may have the time that this request does not have
 	}
-	c.pool.lost(e, err, o, time.Now())
+	c.pool.lost(g, err, o, time.Now())
 	return nil, failure
 }
 

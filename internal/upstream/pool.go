@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,6 +95,7 @@ func (p *pool) get(try *attempt) (grant, error) {
 		}
 		try.admitted, try.probe = true, probe
 	}
+	p.stock.waiting = p.queue.length
 	if e := p.set.Choose(&try.tried); e != nil {
 		g, err := p.stock.take(e, p.set.All(), try.isOwn)
 		p.unlock()
@@ -105,9 +107,8 @@ func (p *pool) get(try *attempt) (grant, error) {
 	}
 	w := &waiter{tried: try.tried, isOwn: try.isOwn, woken: make(chan struct{})}
 	p.queue.push(w)
-	limit := p.patience()
 	p.unlock()
-	return p.wait(w, limit, try)
+	return p.wait(w, try)
 }
 
 // cannotWait returns why a request may not wait, or nil if it may.
@@ -121,47 +122,48 @@ func (p *pool) cannotWait() error {
 	return nil
 }
 
-// patience returns how long a request waits. One that shares a connection which is being made has the time that one who
-// makes it has.
-func (p *pool) patience() time.Duration {
+// wait waits until the waiter is served, at most as long as a request may. While connections are made that it may share, it
+// has the time of those who make them: of the first, which shows how many share one, and of the others.
+func (p *pool) wait(w *waiter, try *attempt) (grant, error) {
 	limit := p.config.Limits.Wait
-	if !p.stock.mayShare {
-		return limit
-	}
-	for _, e := range p.set.All() {
-		if e.Conns.making > 0 {
-			return max(limit, p.config.Timeouts.Connect)
-		}
-	}
-	return limit
-}
-
-// wait waits until the waiter is served, at most as long as a request may.
-func (p *pool) wait(w *waiter, limit time.Duration, try *attempt) (grant, error) {
-	tooLong := errNoRoom
+	most := limit + 2*p.config.Timeouts.Connect
 	if !try.deadline.IsZero() {
-		if left := try.deadline.Sub(try.now); left < limit {
-			limit, tooLong = left, errDeadline
-		}
+		most = min(most, try.deadline.Sub(try.now))
+		limit = min(limit, most)
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	select {
-	case <-w.woken:
-	case <-timer.C:
+	for waited := limit; ; waited += limit {
+		select {
+		case <-w.woken:
+			return w.grant, w.err
+		case <-timer.C:
+		}
 		p.mu.Lock()
-		served := !p.queue.remove(w)
-		unknown := len(p.set.All()) == 0
+		if w.queued && waited < most && p.mayBecomeShared() {
+			p.mu.Unlock()
+			limit = min(limit, most-waited)
+			timer.Reset(limit)
+			continue
+		}
+		isServed := !p.queue.remove(w) // at this very moment
+		isUnknown := len(p.set.All()) == 0
 		p.unlock()
 		switch {
-		case served: // at this very moment
-		case unknown && tooLong == errNoRoom:
+		case isServed:
+			return w.grant, w.err
+		case !try.deadline.IsZero() && waited >= try.deadline.Sub(try.now):
+			return grant{}, errDeadline
+		case isUnknown:
 			return grant{}, &dialError{errUnresolved}
-		default:
-			return grant{}, tooLong
 		}
+		return grant{}, errNoRoom
 	}
-	return w.grant, w.err
+}
+
+// mayBecomeShared reports whether connections are being made that other requests can share.
+func (p *pool) mayBecomeShared() bool {
+	return p.stock.mayShare && slices.ContainsFunc(p.set.All(), func(e *endpoint) bool { return e.Conns.making > 0 })
 }
 
 // put takes a slot of a connection back, to be used again if the connection is good for that, with the outcome of the
@@ -195,17 +197,17 @@ func (p *pool) made(cn *connection) {
 }
 
 // unmade takes back the leave to make a connection, if none came of it.
-func (p *pool) unmade(e *endpoint, o balance.Outcome, now time.Time) {
-	p.lost(e, nil, o, now)
+func (p *pool) unmade(g grant, o balance.Outcome, now time.Time) {
+	p.lost(g, nil, o, now)
 }
 
 // lost is unmade for a connection that could not be made for that reason. Who waited to share it has failed to get one, too,
 // if there is no other.
-func (p *pool) lost(e *endpoint, err error, o balance.Outcome, now time.Time) {
+func (p *pool) lost(g grant, err error, o balance.Outcome, now time.Time) {
 	p.mu.Lock()
-	e.Busy--
-	p.stock.unmade(e)
-	p.set.Observe(e, o, now)
+	g.endpoint.Busy--
+	p.stock.unmade(&g)
+	p.set.Observe(g.endpoint, o, now)
 	if err != nil && p.stock.mayShare && p.stock.open == 0 {
 		p.fail(err)
 	}
@@ -232,6 +234,7 @@ func (p *pool) resize(cn *connection, slots int) {
 // serve grants the available links to the requests that wait longest.
 func (p *pool) serve() {
 	for w := p.queue.first; w != nil; w = p.queue.first {
+		p.stock.waiting = p.queue.length - 1
 		e := p.set.Choose(&w.tried)
 		if e == nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -115,6 +116,7 @@ func (p *pool) check(t *testing.T, inUse []grant) {
 	if p.stock.open != open || p.stock.idle != idle || p.stock.open > p.config.Limits.Conns {
 		t.Fatalf("the pool counts %d connections, %d idle; there are %d and %d", p.stock.open, p.stock.idle, open, idle)
 	}
+	p.stock.waiting = p.queue.length - 1
 	if p.queue.first != nil && p.set.Choose(&tried{}) != nil {
 		t.Fatal("a request waits although there is room")
 	}
@@ -188,7 +190,7 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 			g.connect(p, 1+r.IntN(slots))
 			return
 		case cn == nil:
-			p.unmade(g.endpoint, v, time.Now())
+			p.unmade(*g, v, time.Now())
 		default:
 			p.put(cn, isLast || r.IntN(4) > 0, v, time.Now())
 		}
@@ -334,7 +336,7 @@ func TestSharedConnectionIsAwaited(t *testing.T) {
 			p.put(first.conn, true, balance.Answered, time.Now())
 		}
 		first = ask(9)
-		p.lost(first.endpoint, &dialError{errors.New("refused")}, balance.Failed, time.Now())
+		p.lost(first, &dialError{errors.New("refused")}, balance.Failed, time.Now())
 		for range 9 {
 			var failed *dialError
 			if err := <-results; !errors.As(err, &failed) {
@@ -348,6 +350,51 @@ func TestSharedConnectionIsAwaited(t *testing.T) {
 			if g, err := p.get(&attempt{now: time.Now()}); err != nil || g.conn != nil {
 				t.Errorf("given %v, %v", g.conn, err)
 			}
+		}
+	})
+}
+
+// Of a burst of requests the first makes a connection, which shows how many share one. The others are made at the same
+// time then, and no more than are needed. A request waits as long as they may take.
+func TestBurstMakesConnectionsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests, slots, connect = 1000, 100, 5 * time.Second
+		p := newTestPool(t, Config{Limits: Limits{Conns: 50, Wait: time.Second}, Timeouts: Timeouts{Connect: connect}}, "10.0.0.1", "10.0.0.2")
+		p.stock.mayShare = true
+		var made, making, most atomic.Int32
+		var all sync.WaitGroup
+		for range requests {
+			all.Go(func() {
+				g, err := p.get(&attempt{now: time.Now()})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if g.conn == nil {
+					most.Store(max(most.Load(), making.Add(1)))
+					time.Sleep(connect - time.Millisecond)
+					making.Add(-1)
+					made.Add(1)
+					g.connect(p, slots)
+				}
+			})
+		}
+		all.Wait()
+		if n := made.Load(); n < requests/slots || n > requests/slots+1 || most.Load() < requests/slots-2 {
+			t.Errorf("%d connections were made, %d at a time", n, most.Load())
+		}
+		// A connection for one request alone is none that others wait for.
+		p.stock.isClosed = true // so that no slot of those is free
+		own, err := p.get(&attempt{now: time.Now(), isOwn: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.mayBecomeShared() || p.stock.promised != 0 {
+			t.Errorf("%d round trips are promised", p.stock.promised)
+		}
+		p.unmade(own, balance.Inconclusive, time.Now())
+		if p.stock.promised != 0 {
+			t.Errorf("%d round trips are promised", p.stock.promised)
 		}
 	})
 }

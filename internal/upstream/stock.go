@@ -10,19 +10,22 @@ type stock struct {
 	limits     Limits
 	mayShare   bool // connections may carry several round trips at a time
 	open, idle int  // open counts the connections that are being made
+	// promised is how many round trips the connections that are being made are expected to carry beside those that they
+	// are made for. waiting is how many requests wait beside the one that asks.
+	promised, waiting int
 	// generation is the generation of connections made from now on; older ones are not used again.
 	generation uint64
 	isClosed   bool
 	doomed     []*connection // to be closed once the lock is given back
 }
 
-// hasRoom reports whether the endpoint can be granted a slot, or a connection, at once. While a connection is made that
-// many may share, no second one is.
+// hasRoom reports whether the endpoint can be granted a slot, or a connection, at once. While connections are made that
+// many may share, no further one is, unless more requests wait than those will carry.
 func (s *stock) hasRoom(e *endpoint) bool {
 	switch c := &e.Conns; {
 	case len(c.free) > 0:
 		return true
-	case s.mayShare && !c.isSingle && c.making > 0:
+	case s.mayShare && c.making > 0 && s.waiting < s.promised:
 		return false
 	}
 	return s.canMake(e)
@@ -60,9 +63,12 @@ func (s *stock) take(e *endpoint, all []*endpoint, isOwn bool) (grant, error) {
 		s.evict(all)
 	}
 	c.open++
-	c.making++
 	s.open++
-	return grant{endpoint: e}, nil
+	if !isOwn {
+		c.making++
+		s.promised += c.others()
+	}
+	return grant{endpoint: e, isOwn: isOwn}, nil
 }
 
 func (s *stock) countIdle(e *endpoint, n int) {
@@ -73,8 +79,11 @@ func (s *stock) countIdle(e *endpoint, n int) {
 // made adds a connection that was made for a request, which has one of its slots.
 func (s *stock) made(cn *connection) {
 	c := &cn.endpoint.Conns
-	if c.making--; !cn.isOwn {
-		c.isSingle = cn.slots == 1
+	if !cn.isOwn {
+		s.promised -= c.making * c.others()
+		c.making--
+		c.expected = cn.slots
+		s.promised += c.making * c.others()
 	}
 	if !cn.isFull() && !s.isPast(cn) {
 		c.free = append(c.free, cn)
@@ -120,9 +129,12 @@ func (s *stock) discount(e *endpoint) {
 }
 
 // unmade takes back the leave to make a connection.
-func (s *stock) unmade(e *endpoint) {
-	e.Conns.making--
-	s.discount(e)
+func (s *stock) unmade(g *grant) {
+	if c := &g.endpoint.Conns; !g.isOwn {
+		c.making--
+		s.promised -= c.others()
+	}
+	s.discount(g.endpoint)
 }
 
 // spend grants no further slot of a connection, and leaves it to be closed if none is in use.
