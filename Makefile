@@ -157,8 +157,9 @@ chart: ## write the schema of the values of the Helm chart from tools/chart
 limits: ## lower the limits of lint to what the code is now
 	cd tools && $(GO) run ./arrows -w ..
 
-bench: ## measure the gateway beside nginx, haproxy and minimal proxies; five minutes
+bench: ## measure the gateway beside nginx, haproxy and minimal proxies; twenty minutes
 	$(GO) run ./bench
+	$(GO) run ./bench -watches 2000
 
 soak: ## hold a gateway under all kinds of load and faults for SOAK, and see that it does not grow
 	GATEWAY_SOAK=$(SOAK) $(GO) test -vet=off -count=1 -timeout 0 -v -run '^TestSoak$$' ./cmd/gateway

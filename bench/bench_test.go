@@ -14,6 +14,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/policies"
 )
 
 // listen serves on a free port until the test ends and returns the address.
@@ -127,7 +128,7 @@ status codes: 20001 2xx, 0 3xx, 0 4xx, 0 5xx
 traffic: 26.30MB (27578944) total
 `
 	const log = "1\t200\t900\n2\t200\t2100\n3\t200\t700\n"
-	got, err := parseH2load([]byte(out), []byte(log), 300*time.Millisecond)
+	got, err := parseH2load([]byte(out), []byte(log), 300*time.Millisecond, true)
 	want := Sample{Requests: 20000, Throughput: 10000.5, P50: 900, P99: 2100, CPU: 15}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -139,9 +140,48 @@ traffic: 26.30MB (27578944) total
 		{"20000 done", "0 done"},
 		{"20001 2xx, 0 3xx, 0 4xx", "1 2xx, 0 3xx, 20000 4xx"},
 	} {
-		if got, err := parseH2load([]byte(strings.Replace(out, wrong[0], wrong[1], 1)), []byte(log), 0); err == nil {
+		if got, err := parseH2load([]byte(strings.Replace(out, wrong[0], wrong[1], 1)), []byte(log), 0, true); err == nil {
 			t.Errorf("%q: got %+v", wrong[1], got)
 		}
+	}
+}
+
+func TestLargeWorkload(t *testing.T) {
+	for _, l := range largeLoads() {
+		var object struct {
+			Spec struct {
+				Template struct {
+					Spec struct{ Containers []json.RawMessage }
+				}
+			}
+		}
+		if err := json.Unmarshal(l.Body, &object); err != nil {
+			t.Fatalf("%s: %v", l.Name, err)
+		}
+		size := map[string]int{post10KBLoad: 10_000, post100KBLoad: 100_000}[l.Name]
+		if n := len(l.Body); n < size*9/10 || n > size*11/10 || len(object.Spec.Template.Spec.Containers) > maxContainers {
+			t.Errorf("%s has %d bytes, and %d containers", l.Name, n, len(object.Spec.Template.Spec.Containers))
+		}
+	}
+}
+
+// The large set, and the policies that are measured beside full admission, are files that can be used.
+func TestFurtherPolicies(t *testing.T) {
+	resource, err := os.ReadFile("policies/workloads.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	texts := largeSet(string(resource))
+	if len(texts) != setFiles || strings.Count(strings.Join(texts, ""), "kind: ValidatingAdmissionPolicy\n") != setResources*setPolicies {
+		t.Errorf("%d files", len(texts))
+	}
+	if err := os.WriteFile(dir+"/set.yaml", []byte(texts[setFiles/2]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, findings := policies.Load([]string{dir})
+	if set == nil || len(findings) > 0 || !strings.Contains(texts[setFiles/2], "<= 100") {
+		t.Errorf("the files cannot be used: %v", findings)
 	}
 }
 
@@ -305,7 +345,7 @@ func TestProcessFigures(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	sample := func(throughput, cpu float64) Sample {
-		return Sample{Requests: 1, Throughput: throughput, P50: 1000, P99: 2500, CPU: cpu}
+		return Sample{Requests: 1, Throughput: throughput, P50: 1000, P99: 2500, CPU: cpu, User: cpu / 4}
 	}
 	r := Report{Rounds: 3, Seconds: 1, Connections: 64, Results: []Result{
 		{Load: "GET", Target: "nginx", Title: "nginx", Samples: []Sample{sample(100, 10), sample(50, 20), sample(100, 10)}},
@@ -313,18 +353,23 @@ func TestReport(t *testing.T) {
 		{Load: "GET", Target: "gateway", Title: "gateway", Samples: []Sample{sample(90, 12), sample(45, 24), sample(100, 12)}},
 		{Load: "PUT", Target: "gateway", Title: "gateway", Samples: []Sample{{Requests: 1, Throughput: 9, P50: 10, P99: 20, CPU: 30, Broken: 2}}},
 	}}
+	verdict := r
+	verdict.Results = append(slices.Clone(r.Results),
+		Result{Load: pacedLoad, Target: "nginx", Samples: []Sample{sample(100, 10)}},
+		Result{Load: pacedLoad, Target: admissionTarget, Samples: []Sample{{P99: 5000}}},
+		Result{Load: postLoad, Target: admissionTarget, Samples: []Sample{sample(100, 34)}})
 	var got bytes.Buffer
 	if err := r.table(&got); err != nil {
 		t.Fatal(err)
 	}
 	want := `Medians of 3 interleaved rounds of 1 s, 64 keep-alive connections; the server under test has one core, the load generator and the backend have the others. Ratios are medians of the ratios in each round.
 
-| request | server | requests/s | ÷ nginx | p50 ms | p99 ms | CPU µs/request | ÷ nginx | ÷ fasthttp |
-|---|---|--:|--:|--:|--:|--:|--:|--:|
-| GET | nginx | 100 | 1.00 | 1.00 | 2.50 | 10.0 | 1.00 | 1.00 |
-| GET | fasthttp | 90 | 1.00 | 1.00 | 2.50 | 12.0 | 1.00 | 1.00 |
-| GET | gateway | 90 | 0.90 | 1.00 | 2.50 | 12.0 | 1.20 | 1.20 |
-| PUT | gateway | 9 | – | 0.01 | 0.02 | 30.0 | – | – |
+| request | server | requests/s | ÷ nginx | p50 ms | p99 ms | CPU µs/request | user | ÷ nginx | ÷ fasthttp |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|
+| GET | nginx | 100 | 1.00 | 1.00 | 2.50 | 10.0 | 2.5 | 1.00 | 1.00 |
+| GET | fasthttp | 90 | 1.00 | 1.00 | 2.50 | 12.0 | 3.0 | 1.00 | 1.00 |
+| GET | gateway | 90 | 0.90 | 1.00 | 2.50 | 12.0 | 3.0 | 1.20 | 1.20 |
+| PUT | gateway | 9 | – | 0.01 | 0.02 | 30.0 | 0.0 | – | – |
 
 gateway under PUT: 2 connections failed or timed out.
 `
@@ -332,11 +377,16 @@ gateway under PUT: 2 connections failed or timed out.
 		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 	}
 	got.Reset()
-	r.Footprint = Footprint{StartMilliseconds: 120, IdleMiB: 61, DocumentSeconds: 0.5, DocumentMB: 101}
-	reached, err := r.verdict(&got)
-	want = `- GET, gateway: 1.20 × fasthttp's CPU, goal at most 1.10: MISSED
+	verdict.Set = SetResult{StartSeconds: 2, StartMB: 149, ChangeSeconds: 0.08, ChangeMB: 160}
+	verdict.Footprint = Footprint{StartMilliseconds: 120, IdleMiB: 61, DocumentSeconds: 0.5, DocumentMB: 101}
+	reached, err := verdict.verdict(&got)
+	want = `- GET, gateway: 1.20 × (1.00 to 1.20) fasthttp's CPU, goal at most 1.00: MISSED
+- POST 1.3 KB at 70 % of its peak, gateway-admission: 2.00 × (2.00 to 2.00) nginx's 99th percentile of latency, goal at most 1.50: MISSED
 - start with the demo's policies: 120 ms, goal at most 300; idle: 61 MiB resident, goal at most 60
 - load of GitHub's OpenAPI document: 0.50 s of CPU time, goal at most 1; 101 MB at the peak above a gateway without files, goal at most 100
+- POST 1.3 KB, gateway-admission: 8.5 µs in user space, goal at most 9
+- start with 500 resources and 2000 policies: 2.00 s of CPU time, goal at most 1.5; 149 MB at the peak, goal at most 150
+- one changed line of them: 0.08 s of CPU time, goal at most 0.1; 160 MB at the peak since the start
 `
 	if got.String() != want || reached || err != nil {
 		t.Errorf("got %v, %v\n%s\nwant\n%s", reached, err, got.String(), want)

@@ -14,14 +14,23 @@ import (
 // h2load's connections, and the streams on each.
 const h2Connections, h2Streams = 10, 10
 
-// h2load returns the command that sends a request over and over by HTTP/2 for so long, and the file to which it
-// writes how long each took.
-func h2load(dir string, d time.Duration, url string, l Load) (command []string, log string, err error) {
+// isByH2load reports whether h2load sends the load: wrk speaks no HTTP/2, and does not keep to a rate.
+func (l *Load) isByH2load() bool { return l.IsHTTP2 || l.PacedBy != "" }
+
+// h2load returns the command that sends a request over and over for the generator's duration, so often in each second if the
+// rate is not zero, and the file to which it writes how long each took.
+func (g *Generator) h2load(rate float64, url string, l Load) (command []string, log string, err error) {
+	dir := g.dir
 	log = filepath.Join(dir, "h2load.log")
 	_ = os.Remove(log) // of the run before
-	command = []string{
-		"h2load", "-t1", "-c" + strconv.Itoa(h2Connections), "-m" + strconv.Itoa(h2Streams),
-		"-D" + strconv.Itoa(max(1, int(d.Seconds()))), "--log-file=" + log,
+	command = []string{"h2load", "-t1", "-D" + strconv.Itoa(max(1, int(g.duration.Seconds()))), "--log-file=" + log}
+	if l.IsHTTP2 {
+		command = append(command, "-c"+strconv.Itoa(h2Connections), "-m"+strconv.Itoa(h2Streams))
+	} else {
+		command = append(command, "--h1", "-c"+strconv.Itoa(g.connections))
+	}
+	if rate > 0 {
+		command = append(command, fmt.Sprintf("--rps=%.2f", rate/float64(g.connections)))
 	}
 	for _, h := range l.headers() {
 		command = append(command, "-H", h)
@@ -44,7 +53,7 @@ var (
 )
 
 // parseH2load reads what h2load prints, and its file with the code and the microseconds of each request.
-func parseH2load(out, log []byte, cpu time.Duration) (Sample, error) {
+func parseH2load(out, log []byte, cpu time.Duration, isHTTP2 bool) (Sample, error) {
 	protocol, finished, requests, codes := h2Protocol.FindSubmatch(out), h2Finished.FindSubmatch(out), h2Requests.FindSubmatch(out), h2Codes.FindSubmatch(out)
 	if protocol == nil || finished == nil || requests == nil || codes == nil {
 		return Sample{}, fmt.Errorf("h2load printed no figures: %s", out)
@@ -55,7 +64,7 @@ func parseH2load(out, log []byte, cpu time.Duration) (Sample, error) {
 	}
 	done, failed := number(requests[2]), number(requests[4])
 	switch {
-	case string(protocol[1]) != "h2" && string(protocol[1]) != "h2c":
+	case isHTTP2 == (string(protocol[1]) == "http/1.1"):
 		return Sample{}, fmt.Errorf("h2load spoke %s", protocol[1])
 	case failed > 0 || done == 0 || number(codes[1]) < done:
 		return Sample{}, fmt.Errorf("of %d requests %d failed: %s", done, failed, codes[0])

@@ -3,10 +3,11 @@
 // in interleaved rounds, and prints a Markdown table with throughput, latency and CPU time per request, and the ratios
 // that hold on other machines too.
 //
-//	go run ./bench                       everything, about four minutes
+//	go run ./bench                       everything but watches, a quarter of an hour
 //	go run ./bench -rounds 3 -targets nginx,fasthttp,gateway
 //	go run ./bench -json raw.json        keeps the raw figures
 //	go run ./bench -watches 2000         idle watches instead, about half a minute
+//	go run ./bench -set                  a large set of policy files instead, about a minute
 //	go run ./bench -sizes                what one and two cores serve, and what each feature adds, about four minutes
 package main
 
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&o.loadCPUs, "load-cpus", "", "CPUs of the load generator and the backend (default: the others)")
 	flag.IntVar(&o.watches, "watches", 0, "measure so many idle watches instead: their memory, and the time that events take")
 	flag.BoolVar(&o.areSizesAsked, "sizes", false, "measure what one and two cores serve, and what each feature adds, instead")
+	flag.BoolVar(&o.isSetAsked, "set", false, "measure the start with a large set of policy files, and one changed line of it, instead")
 	flag.BoolVar(&o.mustReach, "hold", false, "exit with code 1 if a goal is missed")
 	flag.StringVar(&o.peer, "peer", "", "serve as a peer (backend, backend-tls, backend-grpc, fasthttp, net-http) and do nothing else")
 	flag.StringVar(&o.listen, "listen", "", "with -peer: the address to listen on")
@@ -53,6 +55,8 @@ func main() {
 		switch {
 		case o.watches > 0:
 			err = runWatches(ctx, o)
+		case o.isSetAsked:
+			err = runSet(ctx, o)
 		case o.areSizesAsked:
 			err = runSizes(ctx, o)
 		default:

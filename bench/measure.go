@@ -23,6 +23,7 @@ type options struct {
 	mustReach           bool
 	watches             int
 	areSizesAsked       bool
+	isSetAsked          bool
 
 	peer, listen, backend, certificate string // run one of the peers instead
 }
@@ -142,6 +143,11 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 		if report.Footprint, err = m.measureFootprint(ctx); err != nil {
 			return nil, fmt.Errorf("starting the gateway with the demo's policies: %w", err)
 		}
+		if o.targets == "" && o.loads == "" {
+			if report.Set, err = m.measureSet(ctx); err != nil {
+				return nil, fmt.Errorf("starting the gateway with a large set: %w", err)
+			}
+		}
 	}
 	running := make([]*Running, 0, len(rows))
 	for i := range rows {
@@ -181,7 +187,15 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 				if result == nil {
 					continue
 				}
-				sample, err := g.run(ctx, script, running[at].base(running[at].Address), l, running[at].Process)
+				rate := 0.0
+				if l.PacedBy != "" {
+					samples := report.find(l.PacedBy, running[at].Name)
+					if len(samples) <= round {
+						continue // nobody asked for the load whose throughput counts
+					}
+					rate = pace * samples[round].Throughput
+				}
+				sample, err := g.run(ctx, rate, script, running[at].base(running[at].Address), l, running[at].Process)
 				if err != nil {
 					return nil, fmt.Errorf("%s, %s: %w\n%s", running[at].Name, l.Name, err, running[at].Process.output())
 				}

@@ -49,7 +49,7 @@ func startProcess(dir, name, cpus string, command ...string) (*Process, error) {
 	return p, nil
 }
 
-// waitReady waits until the server answers a GET with a 2xx code, at most 20 s, and returns how long that took.
+// waitReady waits until the server answers a GET with a 2xx code, at most a minute, and returns how long that took.
 func (p *Process) waitReady(ctx context.Context, url string) (time.Duration, error) {
 	return p.waitReadyBy(ctx, insecureClient(time.Second), url)
 }
@@ -59,7 +59,7 @@ func (p *Process) waitReadyBy(ctx context.Context, client *http.Client, url stri
 	started := time.Now()
 	defer client.CloseIdleConnections()
 	var last error
-	for time.Since(started) < 20*time.Second {
+	for time.Since(started) < time.Minute {
 		response, err := client.Get(url)
 		if err == nil {
 			_ = response.Body.Close()
@@ -124,6 +124,19 @@ func spentBy(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
+// user returns the time that the process and its children have used so far in user space, in ticks of 10 ms.
+func (p *Process) user() (time.Duration, error) {
+	ticks := 0
+	for _, pid := range withChildren(p.cmd.Process.Pid) {
+		stat, err := readStat(pid)
+		if err != nil {
+			return 0, err
+		}
+		ticks += stat.userTicks
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
+}
+
 // resident returns the resident memory of the process and its children in MiB.
 func (p *Process) resident() (float64, error) {
 	pages := 0
@@ -152,7 +165,7 @@ func (p *Process) peak() (float64, error) {
 	return 0, errors.New("the system does not say how much memory the process has had at most")
 }
 
-type processStat struct{ parent, pages int }
+type processStat struct{ parent, userTicks, pages int }
 
 // readStat reads /proc/PID/stat.
 func readStat(pid int) (processStat, error) {
@@ -170,7 +183,7 @@ func readStat(pid int) (processStat, error) {
 	for _, field := range []struct {
 		index int // counted from the state, field 3 of proc(5)
 		to    *int
-	}{{1, &s.parent}, {21, &s.pages}} {
+	}{{1, &s.parent}, {11, &s.userTicks}, {21, &s.pages}} {
 		if *field.to, err = strconv.Atoi(f[field.index]); err != nil {
 			return processStat{}, err
 		}

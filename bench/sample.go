@@ -8,9 +8,10 @@ type Sample struct {
 	Throughput float64 `json:"requestsPerSecond"`
 	P50        float64 `json:"p50Microseconds"`
 	P99        float64 `json:"p99Microseconds"`
-	CPU        float64 `json:"cpuMicrosecondsPerRequest"` // of the server under test
-	Broken     int     `json:"brokenConnections"`         // connections that failed or timed out
-	MiB        float64 `json:"residentMiB"`               // of the server under test, right after
+	CPU        float64 `json:"cpuMicrosecondsPerRequest"`  // of the server under test
+	User       float64 `json:"userMicrosecondsPerRequest"` // of that, in user space
+	Broken     int     `json:"brokenConnections"`          // connections that failed or timed out
+	MiB        float64 `json:"residentMiB"`                // of the server under test, right after
 }
 
 // median returns the median of a figure of the samples.

@@ -18,7 +18,7 @@ import (
 // The goals for watches that nothing happens on, and for what does happen: at most so many KB of resident memory for each
 // idle watch, and so many milliseconds from the backend's write to the client's read, both ways over loopback included.
 const (
-	maxWatchKB           = 30
+	maxWatchKB           = 12
 	maxEventMilliseconds = 1
 	// maxHTTP2Part is what a watch by HTTP/2 on both sides takes at most of the memory of one by HTTP/1.1.
 	maxHTTP2Part = 0.5
@@ -85,9 +85,21 @@ func runWatches(ctx context.Context, o options) error {
 	}
 	part := each[1] / each[0]
 	p.printf("\n- memory of a watch by HTTP/2: %.2f × that of one by HTTP/1.1, goal at most %.2f\n", part, maxHTTP2Part)
+	for _, isSecure := range []bool{false, true} {
+		kb, err := m.idle(ctx, o.watches, isSecure)
+		if err != nil {
+			return err
+		}
+		by, most := "HTTP/1.1", maxIdleKB
+		if isSecure {
+			by, most = "TLS", maxIdleSecureKB
+		}
+		p.printf("- idle connections by %s: %.1f KB each, goal at most %d\n", by, kb, most)
+		reached = reached && kb <= float64(most)
+	}
 	if reached = reached && part <= maxHTTP2Part; p.err == nil && o.mustReach && !reached {
-		return fmt.Errorf("a goal is missed: at most %d KB for each watch, %.1f × as much by HTTP/2, and %d ms for half of the events",
-			maxWatchKB, maxHTTP2Part, maxEventMilliseconds)
+		return fmt.Errorf("a goal is missed: at most %d KB for each watch, %.1f × as much by HTTP/2, %d ms for half of the events, and %d and %d KB for idle connections",
+			maxWatchKB, maxHTTP2Part, maxEventMilliseconds, maxIdleKB, maxIdleSecureKB)
 	}
 	return p.err
 }
@@ -128,7 +140,6 @@ func (m *Machine) watches(ctx context.Context, title string, n int, isHTTP2 bool
 	if _, err := gateway.waitReady(ctx, "http://"+admin+"/readyz"); err != nil {
 		return result, err
 	}
-	const settle = 3 * time.Second
 	var w watching = &watchers{gateway: listen, backend: backend}
 	if isHTTP2 {
 		w = newHTTP2Watchers(listen, backend)
@@ -137,16 +148,14 @@ func (m *Machine) watches(ctx context.Context, title string, n int, isHTTP2 bool
 	if err := w.open(20); err != nil { // what is made once
 		return result, errors.Join(err, errors.New(gateway.output()))
 	}
-	time.Sleep(settle)
-	before, err := gateway.resident()
+	before, err := gateway.residentLater()
 	if err != nil {
 		return result, err
 	}
 	if err := w.open(n); err != nil {
 		return result, errors.Join(err, errors.New(gateway.output()))
 	}
-	time.Sleep(settle)
-	after, err := gateway.resident()
+	after, err := gateway.residentLater()
 	if err != nil {
 		return result, err
 	}

@@ -35,6 +35,7 @@ type Load struct {
 	IsSpread    bool     // over 1000 objects: writes to one object come one after the other
 	Connections int      // instead of the generator's; 0 for these
 	IsHTTP2     bool     // by h2load, on connections and streams of its own number
+	PacedBy     string   // the load of whose throughput, with the same target and in the same round, a part is sent in each second
 	Only        []string // the targets that it is sent to; nil for all
 }
 
@@ -57,15 +58,15 @@ func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Conta
 func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, featureNames(features()), []string{emulationTarget, identityTarget, documentedTarget})...)},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, featureNames(features()), []string{emulationTarget, identityTarget, documentedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
 			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
 		// More clients than these would often find more waiting before them than a gateway lets wait for one object.
 		{Name: onePatchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), Connections: 16, Only: []string{emulationTarget}},
-	}, slices.Concat(http2Loads(), regoLoads(), constraintLoads(), routesLoads(), secureLoads())...)
+	}, slices.Concat(largeLoads(), latencyLoads(), policiesLoads(), http2Loads(), regoLoads(), constraintLoads(), routesLoads(), secureLoads())...)
 }
 
 const (

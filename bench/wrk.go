@@ -71,11 +71,15 @@ func (g *Generator) script(l Load) (string, error) {
 	return file, os.WriteFile(file, []byte(b.String()), 0o600)
 }
 
-// run sends the request for the generator's duration and measures the CPU time that the process uses meanwhile. An
-// answer other than 2xx is an error.
-func (g *Generator) run(ctx context.Context, script, base string, l Load, under *Process) (Sample, error) {
+// run sends the request for the generator's duration and measures the CPU time that the process uses meanwhile. A rate that
+// is not zero is how many are sent in each second. An answer other than 2xx is an error.
+func (g *Generator) run(ctx context.Context, rate float64, script, base string, l Load, under *Process) (Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.duration+30*time.Second)
 	defer cancel()
+	userBefore, err := under.user()
+	if err != nil {
+		return Sample{}, err
+	}
 	before, err := under.cpu()
 	if err != nil {
 		return Sample{}, err
@@ -85,8 +89,8 @@ func (g *Generator) run(ctx context.Context, script, base string, l Load, under 
 		"-d" + strconv.Itoa(max(1, int(g.duration.Seconds()))) + "s", "--timeout", "10s", "-s", script, base + l.Path,
 	}
 	var log string
-	if l.IsHTTP2 {
-		if command, log, err = h2load(g.dir, g.duration, base+l.Path, l); err != nil {
+	if l.isByH2load() {
+		if command, log, err = g.h2load(rate, base+l.Path, l); err != nil {
 			return Sample{}, err
 		}
 	}
@@ -102,18 +106,24 @@ func (g *Generator) run(ctx context.Context, script, base string, l Load, under 
 		return Sample{}, err
 	}
 	var sample Sample
-	if l.IsHTTP2 {
+	if l.isByH2load() {
 		each, failed := os.ReadFile(log)
 		if failed != nil {
 			return Sample{}, failed
 		}
-		sample, err = parseH2load(out, each, after-before)
+		sample, err = parseH2load(out, each, after-before, l.IsHTTP2)
 	} else {
 		sample, err = parseWrk(out, after-before)
 	}
-	if err == nil {
-		sample.MiB, err = under.resident()
+	if err != nil {
+		return Sample{}, err
 	}
+	user, err := under.user()
+	if err != nil {
+		return Sample{}, err
+	}
+	sample.User = float64((user - userBefore).Microseconds()) / float64(sample.Requests)
+	sample.MiB, err = under.resident()
 	return sample, err
 }
 
