@@ -31,7 +31,7 @@ CONCURRENT := ^Test(AcknowledgedIs|BackendFaults|GatewayDeadlines|Histories|Memo
 # ends, and each failure fails the whole.
 PARTS := test-e2e test-packages test-apis test-race test-gatekeeper test-tools test-versions
 
-.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all before-one e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -108,11 +108,18 @@ long: ## run what proofs leave out: all calls of Rego's built-in functions, and 
 e2e-all: proofs long e2e-gatewayapi ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
 	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
-	@set -e; for version in $(SERVERS); do \
-		echo "== kube-apiserver $$version"; \
-		(cd e2e/servers/v$$version && $(GO) tool -n kube-apiserver >/dev/null); \
-		(cd e2e && E2E_SERVER=$$version $(TEST) -count=1 -timeout 20m ./deploy); \
-	done
+	@$(MAKE) --no-print-directory $(SERVERS:%=before-%)
+
+before-%: ## test the gateway and deploy/ before an older API server, such as before-1.34
+	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
+	@cd e2e/servers/v$* && $(GO) tool -n kube-apiserver >/dev/null
+	cd e2e && E2E_SERVER=$* $(TEST) -count=1 -timeout 20m ./deploy
+
+# Each of them takes minutes to build, so that continuous integration runs one: another with each commit.
+COMMITS = $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
+
+before-one: ## the same before one of the older API servers, another with each commit
+	@$(MAKE) --no-print-directory before-$(word $(shell expr $(COMMITS) % $(words $(SERVERS)) + 1),$(SERVERS))
 
 corpus: ## judge requests for all published OpenAPI documents beside two validators; installs what it needs (Debian, as root)
 	cd e2e/apis && $(GO) run ./install && E2E_APIS_COMPLETE=1 E2E_ALL=1 $(TEST) -count=1 -timeout 60m -run '^TestPublishedDocuments$$' .
