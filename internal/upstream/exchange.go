@@ -74,10 +74,11 @@ func (c *Client) shouldRepeat(err error, req *Request, try *attempt) bool {
 		c.retried.Add(1)
 	case failure.again == notSent && !try.fresh:
 		// The connection had ended while it was unused: that says nothing of the endpoint.
-	case failure.again == notSent:
-		if !try.tried.Add(try.endpoint) || !c.pool.hasOther(&try.tried) {
-			return false
-		}
+	case failure.again == notSent && try.tried.Add(try.endpoint) && c.pool.hasOther(&try.tried):
+		c.retried.Add(1)
+	case failure.again == notSent && !try.rejoined && c.pool.mayJoin(try.endpoint):
+		// No connection could be made, but the endpoint has others that many requests share.
+		try.rejoined = true
 		c.retried.Add(1)
 	case failure.again == noAnswer && req.Idempotent && !try.resent:
 		try.tried.Add(try.endpoint)

@@ -222,6 +222,57 @@ func TestHTTP2StreamsShareConnections(t *testing.T) {
 	})
 }
 
+// mute is a listener that accepts one connection and never answers on it, the one of that number.
+type mute struct {
+	net.Listener
+	number, accepted atomic.Int32
+}
+
+func (m *mute) Accept() (net.Conn, error) {
+	for {
+		c, err := m.Listener.Accept()
+		if err != nil || m.accepted.Add(1) != m.number.Load() {
+			return c, err
+		}
+	}
+}
+
+// A request for which no further connection could be made goes by one that others share, or by the next.
+func TestHTTP2ConnectionIsNotMade(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 10}
+	m := &mute{Listener: s.Listener}
+	m.number.Store(2)
+	s.Listener = m
+	s.Start()
+	t.Cleanup(s.Close)
+	client := newClient(t, Config{Endpoints: []string{s.URL}, Protocol: HTTP2, Timeouts: Timeouts{Connect: 500 * time.Millisecond}})
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			var resp message.Response
+			if err := client.Do(request("POST", "/", "a"), &resp); err != nil {
+				t.Error(err, errors.Unwrap(err))
+			}
+			resp.Close()
+		})
+	}
+	all.Wait()
+	if m.accepted.Load() < 3 {
+		t.Errorf("%d connections were made: none of them failed", m.accepted.Load())
+	}
+	// The first connection of a server that does not answer is the failure of all.
+	m.number.Store(m.accepted.Load() + 1)
+	client.Renew()
+	var resp message.Response
+	var failure *Error
+	if err := client.Do(request("POST", "/", "a"), &resp); !errors.As(err, &failure) || failure.Kind != Unreachable {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A stream that is not read does not hold up the others, and holds no more than its window.
 func TestHTTP2SlowReader(t *testing.T) {
 	var sent atomic.Int64

@@ -74,6 +74,7 @@ type attempt struct {
 	endpoint *endpoint // of this attempt, nil before there is one
 	admitted bool      // the circuit let it pass, and the retry budget knows of it
 	fresh    bool      // this attempt's connection was made for it
+	rejoined bool      // it was sent a second time to an endpoint to which no connection could be made for it
 	resent   bool      // it was sent a second time, although it may have arrived
 	probe    int       // it is to show whether the circuit can be closed: its number
 	isOwn    bool      // it needs a connection of HTTP/1.1 of its own: it may go on in another protocol, or the backend wants it so
@@ -263,6 +264,13 @@ func (p *pool) hasOther(tried *tried) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.set.HasOther(tried)
+}
+
+// mayJoin reports whether there are connections to an endpoint that requests share.
+func (p *pool) mayJoin(e *endpoint) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stock.mayShare && e.Conns.expected > 1 && e.Conns.open > e.Conns.making
 }
 
 // fail wakes all who wait, without a connection.
