@@ -64,6 +64,8 @@ type choice struct {
 	// found are the findings of the files of set, refused those by which the newest files of a folder are left out.
 	found   []Finding
 	refused map[int][]Finding
+	// isBlocked says that something of the gateway is in the way, which may go without a change of the files.
+	isBlocked bool
 	// alike is a set of another Manager of which compiled parts can be reused, or nil.
 	alike *Set
 }
@@ -122,6 +124,12 @@ func (c *choice) try(files []*source.Source) bool {
 	if standing := m.standing(); set != nil && standing != nil {
 		if lost := set.lostSince(standing); len(lost) > 0 {
 			set, found = nil, append(found, lost...)
+		}
+	}
+	if set != nil && m.standing() != nil && m.options.Blocked != nil {
+		if blocked := m.options.Blocked(set); len(blocked) > 0 {
+			set, found = nil, append(found, blocked...)
+			c.isBlocked = true
 		}
 	}
 	c.found = found

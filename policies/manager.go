@@ -37,6 +37,9 @@ type Options struct {
 	// Overdue, if set, is called for a reading that has taken longer than a minute and goes on.
 	// Loaded, Confirmed or Rejected is called when it ends.
 	Overdue func(Finding)
+	// Blocked, if set, is asked about each set of changed files before it comes into force. Its findings are errors: they say
+	// what of the gateway is in the way.
+	Blocked func(set *Set) []Finding
 	// LastGood keeps the files in force for gateways that start while the files have errors; nil
 	// keeps none.
 	LastGood *lastgood.Store
@@ -218,6 +221,9 @@ func (m *Manager) refresh(force bool) []Finding {
 	m.tried = fingerprint
 	c := m.choose(read, nil)
 	done()
+	if c.isBlocked {
+		m.tried = ""
+	}
 	found := c.all()
 	m.settle(c, read)
 	switch {

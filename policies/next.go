@@ -36,6 +36,9 @@ func (m *Manager) Next(paths []string, options Options) (*Manager, []Finding) {
 		return nil, append(found, Finding{File: next.folders[0].Name(),
 			Message: "must hold policy files; to run without any the gateway must be started anew"})
 	}
+	if c.isBlocked {
+		next.tried = ""
+	}
 	next.settle(c, read)
 	next.show()
 	next.current.Store(c.set)

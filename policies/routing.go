@@ -12,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // The groups of the kinds that routes are made of, beside Kubernetes' core.
@@ -99,16 +100,36 @@ func (l *loader) translate() {
 	}
 	l.unattached(r, out)
 	l.set.routing = out.Table
+	l.set.listenersAt = make(map[string]Finding, len(out.Table.Listeners))
+	for i := range out.Table.Listeners {
+		one := &out.Table.Listeners[i]
+		if o := r.from[ownerOf(one)]; o != nil {
+			l.set.listenersAt[one.Name()] = finding.Of(o, "spec.listeners")
+		}
+	}
 	if l.gateway.DescribesRoutes {
 		l.describeRoutes(r, out.Table)
 	}
 }
 
+// ownerOf names the object that has a listener.
+func ownerOf(l *routing.Listener) routeObject {
+	kind, id := "Gateway", l.Gateway
+	if set := strings.LastIndexByte(l.Section, '/'); set >= 0 {
+		kind, id = "ListenerSet", l.Section[:set]
+	}
+	namespace, name, _ := strings.Cut(id, "/")
+	return routeObject{kind, namespace, name}
+}
+
+// ListenerAt returns a finding without a message at the object that has a listener of Routing.
+func (s *Set) ListenerAt(name string) Finding { return s.listenersAt[name] }
+
 // unattached finds objects that are meant for no Gateway of the files. Those of another controller, whose class the files
 // have, are its own affair.
 func (l *loader) unattached(r *routeFiles, out *ingress.Outcome) {
 	attached := map[routeObject]bool{}
-	for _, s := range out.Statuses {
+	for _, s := range out.Statuses(nil) {
 		attached[routeObject{s.Kind, s.Namespace, s.Name}] = true
 	}
 	controller := l.gateway.Controller

@@ -42,6 +42,8 @@ type Set struct {
 	kinds     kindPlaces
 	states    []*state.Source
 	routing   *routing.Table // nil if the files have no routes
+	// listenersAt has where the listeners of routing are, by their names.
+	listenersAt map[string]Finding
 
 	upstreams []upstreamUse
 	scopes    []scopeUse

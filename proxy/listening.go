@@ -3,7 +3,6 @@ package proxy
 import (
 	"crypto/sha256"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,6 +20,9 @@ type listening struct {
 	// isStrict is set if a listener asks browsers to use https alone.
 	isStrict     bool
 	certificates map[string]*shownCertificates // by their settings
+	all          []*listeners.Listener         // also those that take no requests
+	// problems are why listeners of a table take no requests, or not on all of their addresses, by their names.
+	problems map[string]error
 }
 
 // shownCertificates are those of a listener.
@@ -33,7 +35,7 @@ type shownCertificates struct {
 // newListening makes the listeners of the configuration and of a table, which may be nil. Certificates that a Gateway before has for the same
 // settings are taken over from it.
 func (s *common) newListening(c *config.Configuration, table *routing.Table, before *Gateway) (_ *listening, err error) {
-	l := &listening{certificates: map[string]*shownCertificates{}}
+	l := &listening{certificates: map[string]*shownCertificates{}, problems: map[string]error{}}
 	defer func() {
 		if err != nil {
 			l.close()
@@ -55,22 +57,116 @@ func (s *common) newListening(c *config.Configuration, table *routing.Table, bef
 	if table != nil {
 		for i := range table.Listeners {
 			made, err := s.tableListener(l, c, &table.Listeners[i], before)
+			made.Routes = i + 1
+			l.all = append(l.all, made)
 			if err != nil {
-				s.log.Error("a listener cannot be used, and takes no requests", "listener", made.Name, "cause", err)
+				l.problems[made.Name] = err
 				continue
 			}
-			made.Routes = i + 1
 			all = append(all, made)
 		}
 	}
-	var errs []error
-	if l.set, errs = listeners.New(all); len(errs) > 0 && len(all) == configured {
-		return nil, errors.Join(errs...) // cannot be: the configuration was checked
-	}
-	for _, err := range errs {
-		s.log.Error("listeners cannot share an address", "cause", err)
+	l.all = append(all[:configured:configured], l.all...)
+	var conflicts []*listeners.Conflict
+	l.set, conflicts = listeners.New(all)
+	for _, one := range conflicts {
+		if one.Listener.Routes == 0 {
+			return nil, one // cannot be: the configuration was checked
+		}
+		l.problems[one.Listener.Name] = one
 	}
 	return l, nil
+}
+
+// A Listener describes to operators where requests come from.
+type Listener struct {
+	Name      string
+	Addresses []string
+	HasTLS    bool
+	// AsksClients says that it asks clients for certificates, IsIntroduced that load balancers begin connections with the
+	// PROXY protocol, Redirects that it sends clients elsewhere by https.
+	AsksClients, IsIntroduced, Redirects bool
+	// StrictTransport is the value of Strict-Transport-Security in its answers; "" is none.
+	StrictTransport string
+	// Hosts are those whose requests it takes; none is any.
+	Hosts []string
+	// Routes is the number of objects, or of routes of the configuration, that take requests from it.
+	Routes int
+	// Problem is why it takes no requests, or not on all of its addresses; "" if it does.
+	Problem string
+}
+
+// Listeners are those of the configuration, and then those of the routing table. closed has the addresses on which nothing
+// listens, and why.
+func (g *Gateway) Listeners(closed map[string]error) []Listener {
+	routes := make([]int, len(g.routes.listeners)+1)
+	if g.routing != nil {
+		counted := map[[4]string]bool{}
+		for i := range g.routing.Routes {
+			r := &g.routing.Routes[i]
+			for _, a := range r.Attachments {
+				if id := [4]string{strconv.Itoa(a.Listener), r.Kind, r.Namespace, r.Name}; !counted[id] {
+					counted[id] = true
+					routes[a.Listener+1]++
+				}
+			}
+		}
+	}
+	routes[ownListener] = g.routes.own
+	problems := g.Unserved(closed)
+	hasTLS := func(l *listeners.Listener) bool {
+		return l.TLS != nil || l.Routes > 0 && g.routes.listeners[l.Routes-1].TLS != nil
+	}
+	all := make([]Listener, len(g.listening.all))
+	for i, l := range g.listening.all {
+		all[i] = Listener{
+			Name: l.Name, Addresses: l.Addresses, HasTLS: hasTLS(l), AsksClients: l.Clients != "", IsIntroduced: len(l.Proxies) > 0,
+			Redirects: l.Redirect != nil, StrictTransport: l.StrictTransport, Hosts: l.Hosts, Routes: routes[l.Routes], Problem: problems[l.Name],
+		}
+	}
+	return all
+}
+
+// ListenerCount is the number of Listeners.
+func (g *Gateway) ListenerCount() int { return len(g.listening.all) }
+
+// Unserved returns the listeners that take no requests, or not on all of their addresses, by their names, and why. closed has the
+// addresses on which nothing listens.
+func (g *Gateway) Unserved(closed map[string]error) map[string]string {
+	return g.listening.unserved(closed)
+}
+
+func (l *listening) unserved(closed map[string]error) map[string]string {
+	all := map[string]string{}
+	for name, err := range l.problems {
+		all[name] = err.Error()
+	}
+	for _, one := range l.all {
+		for _, a := range one.Addresses {
+			if err := closed[a]; err != nil && all[one.Name] == "" {
+				all[one.Name] = err.Error()
+			}
+		}
+	}
+	return all
+}
+
+// Judge describes the listeners that a table would have beside a configuration: where they listen, and why some take no
+// requests.
+func (g *Gateway) Judge(c *config.Configuration, table *routing.Table) ([]Listener, error) {
+	l, err := g.newListening(c, table, g)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	problems := l.unserved(nil)
+	var all []Listener
+	for _, one := range l.all {
+		if one.Routes > 0 {
+			all = append(all, Listener{Name: one.Name, Addresses: one.Addresses, Problem: problems[one.Name]})
+		}
+	}
+	return all, nil
 }
 
 // configuredListener makes a listener of the configuration.

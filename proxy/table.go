@@ -24,6 +24,7 @@ type routeTable struct {
 	// upstreams are the backends of the configuration, services those of a routing.Table, by their names.
 	upstreams, services map[string]*backend
 	listeners           []routing.Listener
+	own                 int // how many routes are the configuration's
 }
 
 // compile makes the tree: of the routes of the configuration, the more specific ones first, and of those that are led to by
@@ -32,6 +33,7 @@ func (r *routeTable) compile(own []*route, more []*route, entries []routes.Entry
 	slices.SortStableFunc(own, func(a, b *route) int {
 		return cmp.Or(cmp.Compare(min(len(b.host), 1), min(len(a.host), 1)), cmp.Compare(len(b.spans[0].from), len(a.spans[0].from)))
 	})
+	r.own = len(own)
 	r.table, r.to = slices.Concat(own, more), make(map[*backend][]*route, len(r.backends))
 	for i, one := range r.table {
 		one.index = i

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/proxy"
 )
 
@@ -39,7 +42,7 @@ func (n *node) newCluster(c *config.Configuration, instance string) (*cluster.Wa
 	o := cluster.Options{
 		Server: server.String(), Account: account, Network: outbound.Options{TLS: account.OwnTLS, Proxy: at.Proxy}, Namespaces: w.Namespaces, Controller: w.ControllerName, GatewayClass: w.GatewayClass,
 		Published: w.PublishedAddresses, Lease: types.NamespacedName{Namespace: w.Lease.Namespace, Name: w.Lease.Name},
-		Identity: identityOf(instance), Apply: n.applyTable, Log: n.log,
+		Identity: identityOf(instance), Apply: n.applyTable, Unserved: n.unserved, Log: n.log,
 	}
 	for _, p := range w.Addresses {
 		o.Pool = append(o.Pool, netip.PrefixFrom(p.Addr(), p.Bits()))
@@ -98,7 +101,8 @@ func (n *node) keepRoutes(ctx context.Context) {
 		}
 		n.reloads.mu.Lock()
 		o := n.gatewayOptions(n.config.Load(), n.manager.Load())
-		if n.gateway.Load().RoutesBy(o.Routing) {
+		if gateway := n.gateway.Load(); gateway.RoutesBy(o.Routing) {
+			n.doors.keep(gateway.Addresses()) // what was opened for files that are refused
 			n.reloads.mu.Unlock()
 			continue
 		}
@@ -123,7 +127,7 @@ func (n *node) reroute(o *proxy.Options) error {
 
 // replace has a Gateway serve in place of the one before. Its sockets were opened, as far as they could be; begin is called
 // when nothing can be in the way any more.
-func (n *node) replace(gateway, before *proxy.Gateway, opened []string, closed []error, begin func()) error {
+func (n *node) replace(gateway, before *proxy.Gateway, opened []string, closed map[string]error, begin func()) error {
 	n.reloads.commit.Lock()
 	defer n.reloads.commit.Unlock()
 	if n.reloads.isOver {
@@ -143,23 +147,65 @@ func (n *node) replace(gateway, before *proxy.Gateway, opened []string, closed [
 // doorPeriod is how long a socket that could not be opened is left before it is tried again.
 const doorPeriod = 2 * time.Second
 
-// wait tries again to open sockets, if there are any that could not be.
-func (n *node) wait(closed []error) {
-	text := ""
-	if err := errors.Join(closed...); err != nil {
-		text = err.Error()
-	}
-	if text != n.doors.closed {
-		if n.doors.closed = text; text != "" {
-			n.log.Error("listeners of Gateways cannot be served", "cause", text)
-		} else {
-			n.log.Info("all listeners of Gateways are served")
+// wait says which listeners take no requests, and tries again later to open the sockets that could not be opened.
+func (n *node) wait(closed map[string]error) {
+	unserved := n.gateway.Load().Unserved(closed)
+	n.doors.closed.Store(&closed)
+	before := n.unserved()
+	n.doors.unserved.Store(&unserved)
+	for name, why := range unserved {
+		if before[name] != why {
+			n.log.Error("a listener takes no requests", "listener", name, "cause", why)
 		}
 	}
-	if text != "" && !n.doors.isTried {
+	for name := range before {
+		if _, is := unserved[name]; !is {
+			n.log.Info("a listener is gone, or takes requests again", "listener", name)
+		}
+	}
+	if n.cluster != nil && !maps.Equal(before, unserved) {
+		n.cluster.Recheck()
+	}
+	if len(closed) > 0 && !n.doors.isTried {
 		n.doors.isTried = true
 		time.AfterFunc(doorPeriod, n.tryDoors)
 	}
+}
+
+// unserved returns the listeners that take no requests, by their names, and why.
+func (n *node) unserved() map[string]string {
+	if all := n.doors.unserved.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// blocked opens the sockets for the listeners of changed policy files, and returns what is in the way. The files come into
+// force after it, or not at all.
+func (n *node) blocked(c *config.Configuration, set *policies.Set) (found []finding.Finding) {
+	gateway, table := n.gateway.Load(), set.Routing()
+	if gateway == nil || table == nil {
+		return nil
+	}
+	all, err := gateway.Judge(c, table)
+	if err != nil {
+		n.log.Error("the listeners of the policy files cannot be judged", "cause", err)
+		return nil // the configuration is to blame, which is refused as a whole
+	}
+	for _, l := range all {
+		problem := l.Problem
+		if problem == "" {
+			if _, err := n.doors.open(c, l.Addresses); err != nil {
+				problem = err.Error()
+			}
+		}
+		if problem != "" {
+			at := set.ListenerAt(l.Name)
+			at.Message = fmt.Sprintf("the listener '%s' cannot be served: %s", l.Name, problem)
+			found = append(found, at)
+		}
+	}
+	return found
 }
 
 func (n *node) tryDoors() {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,6 +83,61 @@ func TestIngressController(t *testing.T) {
 	}
 }
 
+// TestClosedListener: a listener of a cluster's Gateway whose port another program has is said everywhere, keeps no other one
+// from being served, and is served once the port is free.
+func TestClosedListener(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, "app "+r.URL.Path) }))
+	t.Cleanup(app.Close)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, port, _ := net.SplitHostPort(testutil.FreeAddress(t))
+	_, takenPort, _ := net.SplitHostPort(taken.Addr().String())
+	s := clustertest.New(t)
+	serveApp(t, s, port, strings.TrimPrefix(app.URL, "http://"), "/a")
+	s.Put(gatewayPath, fmt.Sprintf(`{"metadata":{"name":"gw","namespace":"ns"},"spec":{"gatewayClassName":"ours","listeners":[{"name":"open","port":%s,"protocol":"HTTP"},{"name":"taken","port":%s,"protocol":"HTTP"}]}}`, port, takenPort))
+	p := ingressOf(t, s)
+	testutil.Eventually(t, "the other listener is served", func() bool { return fetch("http://127.0.0.1:"+port+"/a").body == "app /a" })
+	conditions := func() string {
+		text, _ := json.Marshal(s.Get(gatewayPath)["status"])
+		return string(text)
+	}
+	why := "cannot listen on " + taken.Addr().String() + ": another program does already; choose another address with the Gateway"
+	testutil.Eventually(t, "the status says so", func() bool {
+		said := conditions()
+		return strings.Contains(said, `"reason":"PortUnavailable"`) && strings.Contains(said, `"reason":"Pending"`) && strings.Contains(said, why)
+	})
+	if r := p.get("/readyz?verbose"); r.code != 200 || !strings.Contains(r.body, "[+]listener ok, but: 'ns/gw/taken' takes no requests: "+why) {
+		t.Errorf("readiness is %+v", r)
+	}
+	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_listeners{state=\"Failed\"} 1\n") || !strings.Contains(r.body, "gateway_listeners{state=\"Serving\"} 2\n") {
+		t.Errorf("the metrics do not count the listeners:\n%s", r.body)
+	}
+	if log := p.log.String(); !strings.Contains(log, "a listener takes no requests") || !strings.Contains(log, why) {
+		t.Errorf("the log does not say so:\n%s", log)
+	}
+	shown := run("status", "--admin", p.admin).stdout
+	for _, row := range []string{
+		`(?m)^LISTENER +ADDRESSES +PROTOCOL +HOSTS +ROUTES +STATE$`,
+		`(?m)^ns/gw/open +127\.0\.0\.1:` + port + ` +HTTP +\* +1 +Serving$`,
+		`(?m)^ns/gw/taken +127\.0\.0\.1:` + takenPort + ` +HTTP +\* +1 +FAILED: cannot listen on `,
+	} {
+		if !regexp.MustCompile(row).MatchString(shown) {
+			t.Errorf("the status has no row %s:\n%s", row, shown)
+		}
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	testutil.Eventually(t, "it is served", func() bool { return fetch("http://127.0.0.1:"+takenPort+"/a").body == "app /a" })
+	testutil.Eventually(t, "the status says so", func() bool { return !strings.Contains(conditions(), "PortUnavailable") })
+	if r := p.get("/readyz/listener?verbose"); r.code != 200 || !strings.HasPrefix(r.body, "[+]listener ok\n") {
+		t.Errorf("readiness is %+v", r)
+	}
+}
+
 // TestRoutesOfFiles: the gateway serves the listeners and routes of its policy files, and those that the files have after a
 // change.
 func TestRoutesOfFiles(t *testing.T) {
@@ -150,7 +207,21 @@ spec:
 			t.Errorf("a request by another route is answered %+v", r)
 		}
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:"+other)
+	if err != nil {
+		t.Fatal(err)
+	}
 	testutil.WriteFile(t, filepath.Join(dir, "routes.yaml"), text(other, "/b"))
+	p.signal(t, syscall.SIGHUP)
+	testutil.Eventually(t, "files whose listener cannot be served are refused", func() bool {
+		return strings.Contains(run("status", "--admin", p.admin).stdout, "routes.yaml:12:3: spec.listeners: the listener 'ns/gw/http' cannot be served: cannot listen on 127.0.0.1:"+other)
+	})
+	if r := fetch(address + "/a/2"); r.code != 429 { // by the route and the limit that were in force
+		t.Errorf("the listener of the files before is answered %+v", r)
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(filepath.Join(dir, "limit.yaml")); err != nil {
 		t.Fatal(err)
 	}

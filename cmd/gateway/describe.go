@@ -89,12 +89,14 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		RateLimits: n.describeLimits(), RequestLimits: requestLimits(&n.config.Load().Limits),
 		Rollouts:     []admin.Rollout{},
 		Exceptions:   []admin.Exception{},
+		Listeners:    []admin.Listener{},
 		States:       []admin.State{},
 		Certificates: []admin.Certificate{},
 		Lost:         admin.Lost{LogLines: lostLines, AuditEvents: []admin.Audit{}},
 	}
 	if n.listening.Load() {
 		s.Requests.BodyBytes = n.gateway.Load().BodyBytesInFlight()
+		s.Listeners = n.describeListeners()
 	}
 	n.describeActivity(&s)
 	n.describeTerms(&s, time.Now())
@@ -115,6 +117,36 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		s.Lost.Decisions = append(s.Lost.Decisions, admin.LostDecisions{Sink: t.Name, Reason: t.What, Events: t.Count})
 	}
 	return s
+}
+
+// describeListeners shows operators where requests come from.
+func (n *node) describeListeners() []admin.Listener {
+	var closed map[string]error
+	if c := n.doors.closed.Load(); c != nil {
+		closed = *c
+	}
+	all := []admin.Listener{}
+	for _, l := range n.gateway.Load().Listeners(closed) {
+		one := admin.Listener{
+			Name: l.Name, Addresses: l.Addresses, Protocol: "HTTP", Hosts: append([]string{}, l.Hosts...), AsksClients: l.AsksClients,
+			ProxyProtocol: l.IsIntroduced, RedirectsToHTTPS: l.Redirects, StrictTransport: l.StrictTransport, Routes: l.Routes, Problem: l.Problem,
+		}
+		if l.HasTLS {
+			one.Protocol = "HTTPS"
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// measureListeners counts the listeners by state.
+func (n *node) measureListeners() map[string]int {
+	counts := map[string]int{"Serving": 0, "Failed": 0}
+	if n.listening.Load() {
+		counts["Failed"] = len(n.unserved())
+		counts["Serving"] = n.gateway.Load().ListenerCount() - counts["Failed"]
+	}
+	return counts
 }
 
 // describeLimits shows operators the limits of the set in force.

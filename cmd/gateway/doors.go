@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/handover"
@@ -17,11 +18,15 @@ type doors struct {
 	admin  *handover.Listener
 	claims handover.Claims
 
-	mu     sync.Mutex
-	public []*door // in the order of the listeners
+	opening sync.Mutex // one opening at a time
+	mu      sync.Mutex
+	public  []*door // in the order of the listeners
 
-	closed  string // why sockets of the cluster's listeners cannot be opened; guarded by reloads.mu
-	isTried bool   // that they will be tried again
+	// closed has the addresses whose sockets cannot be opened, and why. It is nil until a socket was tried again.
+	closed atomic.Pointer[map[string]error]
+	// unserved has the listeners that take no requests, by their names, and why.
+	unserved atomic.Pointer[map[string]string]
+	isTried  bool // that sockets will be tried again; guarded by reloads.mu
 }
 
 // A door is the socket of an address of listeners.
@@ -33,12 +38,18 @@ type door struct {
 
 // open opens the sockets of addresses that are not open yet, and returns those addresses. If one cannot be opened, none is.
 func (d *doors) open(c *config.Configuration, addresses []string) (opened []string, err error) {
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	own := addressesOf(c)
 	for _, a := range addresses {
 		if d.find(a) != nil {
 			continue
 		}
-		flag := "--listen"
-		if a != c.Listen {
+		flag := "the Gateway"
+		switch {
+		case a == c.Listen:
+			flag = "--listen"
+		case slices.Contains(own, a):
 			flag = "`listeners`"
 		}
 		l, err := listenOn(&d.claims, a, flag)
@@ -66,12 +77,13 @@ func addressesOf(c *config.Configuration) []string {
 	return all
 }
 
-// openEach opens the sockets of addresses that are not open yet, as far as they can be. Closed says which cannot.
-func (d *doors) openEach(c *config.Configuration, addresses []string) (opened []string, closed []error) {
+// openEach opens the sockets of addresses that are not open yet, as far as they can be. Closed says which cannot, and why.
+func (d *doors) openEach(c *config.Configuration, addresses []string) (opened []string, closed map[string]error) {
+	closed = map[string]error{}
 	for _, a := range addresses {
 		one, err := d.open(c, []string{a})
 		if opened = append(opened, one...); err != nil {
-			closed = append(closed, err)
+			closed[a] = err
 		}
 	}
 	return opened, closed
@@ -95,6 +107,19 @@ func (d *doors) onPortOf(address string) string {
 		}
 	}
 	return ""
+}
+
+// keep closes sockets that were opened for addresses of others, and on which nothing is served.
+func (d *doors) keep(addresses []string) {
+	var others []string
+	d.mu.Lock()
+	for _, one := range d.public {
+		if !one.isServed && !slices.Contains(addresses, one.address) {
+			others = append(others, one.address)
+		}
+	}
+	d.mu.Unlock()
+	d.close(others)
 }
 
 // close closes sockets on which nothing is served.

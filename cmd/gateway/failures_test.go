@@ -57,6 +57,8 @@ var failureProofs = map[string][]string{
 	"too many requests at a time, the queue full":         {"proxy:TestTurnedAwayForLonger", "proxy:TestWaitIsBounded", "proxy:TestNobodyWaitsWhileDraining"},
 	"a load balancer does not begin a connection":         {"internal/server:TestIntroduced", "internal/server:TestIntroductionDeadline"},
 	"an address of a listener cannot be opened":           {"cmd/gateway:TestReloadListeners"},
+	"an address of a Gateway in policy files":             {"cmd/gateway:TestRoutesOfFiles"},
+	"an address of a Gateway in a cluster":                {"cmd/gateway:TestClosedListener", "internal/ingress:TestUnserved", "internal/cluster:TestUnservedListener"},
 	"a client takes its answer more slowly":               {"internal/server:TestSlowReaderIsCut", "proxy:TestSlowReadersLeaveRoom", "proxy:TestSlowReaderIsCounted"},
 	"the audit log cannot be written":                     {"cmd/gateway:TestFullDiskOfProcess", "cmd/gateway:TestClosedPipeOfProcess", "cmd/gateway:TestStandardOutputCloses", "cmd/gateway:TestSlowWebhookOfProcess"},
 	"the decision log or the log cannot be written":       {"cmd/gateway:TestFullDiskOfProcess", "cmd/gateway:TestClosedPipeOfProcess"},

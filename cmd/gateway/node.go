@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -175,9 +176,13 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	n.metrics.ObserveStates(n.states.Ages)
 	n.metrics.ObserveBundles(n.bundles.Ages)
 	n.metrics.ObserveUpstreams(n.measureUpstreams)
+	n.metrics.ObserveListeners(n.measureListeners)
 	n.doors.admin = private
 	if _, err := n.doors.open(c, gateway.Addresses()); err != nil {
 		return nil, err
+	}
+	if found := n.blocked(c, manager.Current()); len(found) > 0 {
+		return nil, refusedPolicies(lines(found))
 	}
 	return n, nil
 }
@@ -191,7 +196,7 @@ func (n *node) policyOptions(c *config.Configuration) (paths []string, _ policie
 	return paths, policies.Options{
 		Owned: owned, Folders: n.policyFolders, Seen: n.metrics.PoliciesSeen, LastGood: lastGood,
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
-		Rejected: n.policiesRejected, Overdue: n.policiesOverdue, Log: n.log, Gateway: gateway,
+		Rejected: n.policiesRejected, Blocked: func(set *policies.Set) []finding.Finding { return n.blocked(c, set) }, Overdue: n.policiesOverdue, Log: n.log, Gateway: gateway,
 	}, err
 }
 
@@ -431,11 +436,24 @@ func (n *node) upstreamsReady() error {
 	return n.gateway.Load().Ready()
 }
 
+// listenerReady fails while no listener is open. Listeners of Gateways that take no requests keep others from nothing.
 func (n *node) listenerReady() error {
 	if !n.listening.Load() {
 		return errors.New("the public listener is not open yet")
 	}
-	return nil
+	var closed []string
+	for name, why := range n.unserved() {
+		closed = append(closed, fmt.Sprintf("'%s' takes no requests: %s", name, why))
+	}
+	if len(closed) == 0 {
+		return nil
+	}
+	slices.Sort(closed)
+	err := errors.New(strings.Join(closed, "; "))
+	if n.doors.text() == "" {
+		return err
+	}
+	return admin.Warning{Err: err}
 }
 
 func (n *node) policiesLoaded(set *policies.Set, at time.Time) {
@@ -477,6 +495,7 @@ func (n *node) policiesConfirmed(set *policies.Set, at time.Time) {
 func (n *node) policiesRejected(found []finding.Finding) {
 	findings := lines(found)
 	n.shown.refused.Store(&admin.Failure{Time: time.Now(), Findings: findings})
+	ask(n.rerouting)
 	n.metrics.PoliciesRejected()
 	n.own().Fails(theFiles, "the policy files have errors, and those before stay in force: "+strings.Join(findings, "; "))
 }

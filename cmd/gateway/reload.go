@@ -127,6 +127,7 @@ func (n *node) reload(isAsked bool) (readsPolicies bool) {
 	}
 	if err := n.apply(next); err != nil {
 		n.configurationRefused(err, isAsked)
+		ask(n.rerouting) // sockets may have been opened for policy files that came with it
 		return true
 	}
 	n.log.Info("the configuration is in force", "hash", next.Hash())

@@ -43,7 +43,7 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Show what a running gateway does",
 		Long: `Ask the admin listener of a running gateway, and print its answer: its version, its policies and their verdicts,
-its limits, the servers of its backends, what its policies read, certificates, and what was lost.
+its limits, its listeners, the servers of its backends, what its policies read, certificates, and what was lost.
 
 With --request it prints which policies and limits match a request, by its method and path, and why the others do not. Nothing is sent to the backend.
 
@@ -257,6 +257,11 @@ func printStatus(to io.Writer, s *admin.Status) error {
 			l := &s.RateLimits[i]
 			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, l.Matches(), l.KeyText(), cmp.Or(l.Rate(), "-"), cmp.Or(l.InFlight(), "-"), l.Scope(), l.Mode)
 		}
+	}
+	fmt.Fprint(&w, "\nLISTENER\tADDRESSES\tPROTOCOL\tHOSTS\tROUTES\tSTATE\n")
+	for i := range s.Listeners {
+		l := &s.Listeners[i]
+		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%d\t%s\n", l.Name, strings.Join(l.Addresses, ", "), l.ProtocolText(), l.HostsText(), l.Routes, l.State())
 	}
 	fmt.Fprint(&w, "\nUPSTREAM\tCIRCUIT\tENDPOINT\tSTATUS\tCONNECTIONS\tIN FLIGHT\n")
 	for _, u := range s.Upstreams {

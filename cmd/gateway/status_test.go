@@ -123,6 +123,9 @@ LIMIT REQUESTS BY OVER TIME AT A TIME SCOPE MODE
 per-client all ClientAddress 50 in 1s, 50 at once - Local Enforce
 slowly all ClientAddress 1000 in 1s, 1000 at once - Local Enforce
 
+LISTENER ADDRESSES PROTOCOL HOSTS ROUTES STATE
+listen … HTTP * 1 Serving
+
 UPSTREAM CIRCUIT ENDPOINT STATUS CONNECTIONS IN FLIGHT
 NAME Closed … Ready N 0
 

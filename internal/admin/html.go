@@ -105,6 +105,7 @@ func (s *shown) page() string {
 	p.Add("<p>In flight: {}, with {} of {} bytes.</p>\n\n", count(s.Requests.InFlight, "request"), s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
 	p.limits(s.RateLimits, &s.RequestLimits)
 	p.idle(s.Idle)
+	p.listeners(s.Listeners)
 	p.upstreams(s.Upstreams)
 	p.states(s.States, s.Certificates)
 	p.Add("\n<h2>Lost</h2>\n<p>{} of the log", count(int64(s.Lost.LogLines), "line"))
@@ -503,6 +504,26 @@ func (p *page) idle(all []Idle) {
 	for i := range all {
 		one := &all[i]
 		p.row(one.Kind+" "+one.Name, one.Place, one.Reason, one.Because())
+	}
+	p.end()
+}
+
+// listeners shows where requests come from. It is empty before any do.
+func (p *page) listeners(all []Listener) {
+	if len(all) == 0 {
+		return
+	}
+	p.Add("\n<h2>Listeners</h2>\n")
+	p.table("Listener", "Addresses", "Protocol", "Hosts", "Routes", "State")
+	for i := range all {
+		l := &all[i]
+		p.row(l.Name, strings.Join(l.Addresses, ", "), l.ProtocolText(), l.HostsText(), l.Routes, func() {
+			if l.Problem != "" {
+				p.bad(l.State())
+			} else {
+				p.good(l.State())
+			}
+		})
 	}
 	p.end()
 }

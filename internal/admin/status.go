@@ -37,6 +37,8 @@ type Status struct {
 	Operations []Operation `json:"operations,omitempty"`
 	// Idle are the places of the policy files that apply to no request.
 	Idle []Idle `json:"idle"`
+	// Listeners are where requests come from.
+	Listeners []Listener `json:"listeners"`
 	// Upstreams are as in /upstreams.
 	Upstreams []Upstream `json:"upstreams"`
 	// States are the collections that policies read.

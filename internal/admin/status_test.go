@@ -52,6 +52,13 @@ func wholeStatus() admin.Status {
 			Endpoints:       []admin.Endpoint{{Address: "10.0.0.3:9000", Host: "orders.example.com:9000", Status: "Unhealthy", HealthCheck: "the answer has the status 500"}},
 			UnresolvedNames: []admin.UnresolvedName{{Host: "more.example.com:80", Message: "no such host"}},
 		}},
+		Listeners: []admin.Listener{
+			{Name: "listen", Addresses: []string{"127.0.0.1:8080"}, Protocol: "HTTP", Hosts: []string{}, RedirectsToHTTPS: true, Routes: 2},
+			{
+				Name: "shop/web/<https>", Addresses: []string{":443"}, Protocol: "HTTPS", Hosts: []string{"shop.example.com", "*.shop.example.com"},
+				AsksClients: true, ProxyProtocol: true, StrictTransport: "max-age=1", Routes: 1, Problem: "cannot listen on :443",
+			},
+		},
 		States:       []admin.State{{Path: "/v2/users", AgeSeconds: 61}},
 		Certificates: []admin.Certificate{{Name: "the public listener", ExpireTime: at}},
 		Lost:         admin.Lost{LogLines: 5, AuditEvents: []admin.Audit{{Sink: "webhook", Events: 6}}},
@@ -95,6 +102,8 @@ func TestStatus(t *testing.T) {
 		"a body of 3145728 bytes, 99 deep, with 12345 values; a head of 65536 bytes, a target of 8192 bytes, 100 headers. In all: 4000 connections, 2 heavy requests",
 		"In flight: 3 requests, with 17 of 4711 bytes",
 		"orders Open 10.0.0.3:9000 (orders.example.com:9000) Unhealthy: the answer has the status 500", "more.example.com:80 no such host",
+		"listen 127.0.0.1:8080 HTTP, redirects to https * 2 Serving",
+		"shop/web/<https> :443 HTTPS, client certificates, PROXY protocol, HSTS shop.example.com, *.shop.example.com 1 FAILED: cannot listen on :443",
 		"/v2/users 1m1s", "the public listener 2023-11-14T22:13:20Z", "5 lines of the log, 6 events of the audit log for its webhook",
 	} {
 		if !strings.Contains(text, part) {

@@ -38,7 +38,8 @@ type Watcher struct {
 	problem    atomic.Pointer[string] // why nothing, or not the newest, is in force; nil if all is well
 	said       map[string]bool        // problems of objects that are in the log
 	translated time.Time
-	isDue      bool // statuses have changed since
+	rechecked  atomic.Bool // listeners take requests, or none, since the last translation
+	isDue      bool        // statuses have changed since
 }
 
 // New returns a Watcher, which watches nothing yet.
@@ -65,6 +66,12 @@ func (w *Watcher) notice() {
 	case w.changed <- struct{}{}:
 	default: // they will be
 	}
+}
+
+// Recheck says that Options.Unserved has changed.
+func (w *Watcher) Recheck() {
+	w.rechecked.Store(true)
+	w.notice()
 }
 
 // Ready returns why the objects of the cluster are not in force; nil if they are.
@@ -117,7 +124,7 @@ func (w *Watcher) translate() {
 		}
 		return
 	}
-	if !isNew && w.applied != nil && time.Since(w.translated) < settled {
+	if !w.rechecked.Swap(false) && !isNew && w.applied != nil && time.Since(w.translated) < settled {
 		// Statuses alone have changed, mostly by this gateway's own writing: how they differ by then is enough.
 		if !w.isDue {
 			w.isDue = true
@@ -140,7 +147,7 @@ func (w *Watcher) translate() {
 	}
 	w.applied = out.Table
 	w.problem.Store(nil)
-	w.writer.want(out.Statuses)
+	w.writer.want(out.Statuses(w.options.Unserved()))
 }
 
 // say logs each problem of an object once, until it is gone.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,9 +30,10 @@ type run struct {
 	*Watcher
 	stop func()
 
-	mu     sync.Mutex
-	tables []*routing.Table
-	refuse error
+	mu       sync.Mutex
+	tables   []*routing.Table
+	refuse   error
+	unserved map[string]string
 }
 
 func start(t *testing.T, s *clustertest.Server, identity string) *run {
@@ -46,6 +48,11 @@ func start(t *testing.T, s *clustertest.Server, identity string) *run {
 				r.tables = append(r.tables, table)
 			}
 			return r.refuse
+		},
+		Unserved: func() map[string]string {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.unserved
 		},
 	})
 	if err != nil {
@@ -142,6 +149,38 @@ func TestWatch(t *testing.T) {
 	}
 	if n := s.Written("httproutes/r/status"); n != 3 {
 		t.Errorf("the status of the route was written %d times", n)
+	}
+}
+
+// TestUnservedListener: the status of a Gateway says that a listener takes no requests, and that it takes some again, although no
+// object has changed.
+func TestUnservedListener(t *testing.T) {
+	s := clustertest.New(t)
+	fill(s)
+	r := start(t, s, "a")
+	says := func(parts ...string) func() bool {
+		return func() bool {
+			status, _ := s.Get(gatewayAPI + "/namespaces/ns/gateways/gw")["status"].(map[string]any)
+			text, _ := json.Marshal(status["listeners"])
+			return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(string(text), part) })
+		}
+	}
+	until(t, "the listener is programmed", says(`"reason":"Programmed"`))
+	for _, one := range []struct {
+		unserved map[string]string
+		parts    []string
+	}{
+		{map[string]string{"ns/gw/http": "in use"}, []string{`"reason":"PortUnavailable"`, `"reason":"Pending"`, `"message":"in use"`}},
+		{nil, []string{`"reason":"Accepted"`, `"reason":"Programmed"`}},
+	} {
+		r.mu.Lock()
+		r.unserved = one.unserved
+		r.mu.Unlock()
+		r.Recheck()
+		until(t, "the status says so", says(one.parts...))
+	}
+	if tables := len(r.tables); tables != 1 {
+		t.Errorf("%d tables came into force, want one", tables)
 	}
 }
 

@@ -32,7 +32,10 @@ type Options struct {
 	// Apply brings a table into force. It is called by one goroutine, and not with two tables that are equal one after the
 	// other. An error leaves the table before in force.
 	Apply func(*routing.Table) error
-	Log   *slog.Logger
+	// Unserved returns the listeners of the table in force that take no requests, by their names, and why. The map must not
+	// be changed. Recheck says that it may be another one.
+	Unserved func() map[string]string
+	Log      *slog.Logger
 }
 
 // pause waits, and reports whether ctx is not done.

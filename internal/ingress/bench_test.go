@@ -55,13 +55,13 @@ func BenchmarkTranslate(b *testing.B) {
 	o := manyRoutes(10_000)
 	translator := New(Options{Published: []string{"192.0.2.1"}})
 	routes := byName(o.HTTPRoutes)
-	for _, s := range translator.Translate(o, now).Statuses {
+	for _, s := range translator.Translate(o, now).Statuses(nil) {
 		if v, is := s.Value.(*gatewayv1.RouteStatus); is {
 			routes[serviceName(s.Namespace, s.Name)].Status.RouteStatus = *v
 		}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		translator.Translate(o, now)
+		translator.Translate(o, now).Statuses(nil)
 	}
 }

@@ -45,11 +45,19 @@ func (t *Translator) Translate(in *Objects, now time.Time) *Outcome {
 	c.routes()
 	c.ingresses()
 	c.unsupportedRoutes()
-	c.report()
-	c.out.Statuses = c.statuses.all
+	c.out.translation = c
 	t.pairs.turn()
 	t.cas.turn()
 	return c.out
+}
+
+// Statuses returns what became of the objects. unserved has the listeners of the table that take no requests although they
+// are in force, by their names, and why.
+func (o *Outcome) Statuses(unserved map[string]string) []Status {
+	c := *o.translation
+	c.statuses.all = slices.Clip(c.statuses.all)
+	c.report(unserved)
+	return c.statuses.all
 }
 
 // routes translates HTTPRoutes and GRPCRoutes, the oldest first.

@@ -161,7 +161,7 @@ func show(o *Outcome) string {
 		}
 		b.WriteString(given(" fault: ", k.Fault) + "\n")
 	}
-	for _, s := range o.Statuses {
+	for _, s := range o.Statuses(nil) {
 		fmt.Fprintf(&b, "status %s %s\n", s.Kind, given(s.Namespace+"/", s.Name))
 		showStatus(&b, s.Value)
 	}
@@ -169,6 +169,71 @@ func show(o *Outcome) string {
 		fmt.Fprintf(&b, "problem %s %s/%s: %s: %s\n", p.Kind, p.Namespace, p.Name, p.Path, p.Message)
 	}
 	return b.String()
+}
+
+// TestUnserved: a listener that takes no requests is said in the conditions of its object, and of the Gateway once none does.
+// Its routes stay attached.
+func TestUnserved(t *testing.T) {
+	out := New(Options{Published: []string{"192.0.2.1"}}).Translate(objectsOf(t, []byte(`
+{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: ours}, spec: {controllerName: admission-gateway.io/gateway}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: ns, generation: 1}
+spec:
+  gatewayClassName: ours
+  allowedListeners: {namespaces: {from: Same}}
+  listeners: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 81, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: more, namespace: ns, generation: 1}
+spec:
+  parentRef: {name: gw}
+  listeners: [{name: c, port: 82, protocol: HTTP}]
+---
+{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: r, namespace: ns, generation: 1}, spec: {parentRefs: [{name: gw}]}}
+`)), now)
+	said := func(unserved ...string) string {
+		why := map[string]string{}
+		for _, name := range unserved {
+			why[name] = name + " is in use"
+		}
+		var b strings.Builder
+		for _, s := range out.Statuses(why) {
+			if s.Kind == kindGateway || s.Kind == kindListenerSet {
+				showStatus(&b, s.Value)
+			}
+		}
+		return b.String()
+	}
+	const isServed, isClosed = "Accepted True Accepted (1)", "Accepted False PortUnavailable (1): "
+	all := said()
+	if strings.Count(all, isServed) != 5 || strings.Count(all, "Programmed True Programmed") != 5 {
+		t.Errorf("while all are served, they say\n%s", all)
+	}
+	one := said("ns/gw/b")
+	for _, want := range []string{
+		"  Accepted True ListenersNotValid (1): not accepted are the listeners 'b'\n", "  Programmed True Programmed (1)\n",
+		"  listener b takes [HTTPRoute GRPCRoute] has 1\n    " + isClosed + "ns/gw/b is in use\n",
+		"    Programmed False Pending (1): ns/gw/b is in use\n",
+	} {
+		if !strings.Contains(one, want) {
+			t.Errorf("while b is not served, they do not say %q:\n%s", want, one)
+		}
+	}
+	none := said("ns/gw/a", "ns/gw/b", "ns/gw/ns/more/c")
+	for _, want := range []string{
+		"  Programmed False AddressNotUsable (1): ns/gw/a is in use\n", "  Programmed False Pending (1): ns/gw/ns/more/c is in use\n",
+		"  Accepted True ListenersNotValid (1): some listeners are not accepted\n",
+	} {
+		if !strings.Contains(none, want) {
+			t.Errorf("while none is served, they do not say %q:\n%s", want, none)
+		}
+	}
+	if again := said(); again != all {
+		t.Errorf("served again, they say\n%s", again)
+	}
 }
 
 func given(before, text string) string {

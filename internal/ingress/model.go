@@ -135,6 +135,8 @@ type listener struct {
 	overlaps []string
 	isOpen   bool
 	index    int // in the table, if it is open
+	// closed is why it takes no requests although it is open in the table: a socket, or certificates, are in the way.
+	closed   fault
 	attached int32
 }
 

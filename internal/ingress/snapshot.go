@@ -56,10 +56,11 @@ type Options struct {
 
 // An Outcome is the result of a translation. Its Table must not be changed.
 type Outcome struct {
-	Table    *routing.Table
-	Statuses []Status
+	Table *routing.Table
 	// Problems are all that keeps objects from being in force as they are written.
 	Problems []Problem
+
+	translation *translation
 }
 
 // A Problem is why a part of an object is not in force.

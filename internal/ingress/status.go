@@ -53,8 +53,17 @@ func (s *statuses) class(o *gatewayv1.GatewayClass, refused fault) {
 }
 
 // report says what became of Gateways, ListenerSets and BackendTLSPolicies, once all routes are known.
-func (c *translation) report() {
+func (c *translation) report(unserved map[string]string) {
 	for _, g := range c.served {
+		for _, l := range g.all() {
+			l.closed = fault{}
+			if !l.isOpen {
+				continue
+			}
+			if why, is := unserved[c.out.Table.Listeners[l.index].Name()]; is {
+				l.closed = fault{string(gatewayv1.ListenerReasonPortUnavailable), why}
+			}
+		}
 		for _, set := range g.sets {
 			c.statuses.set(set)
 		}
@@ -85,6 +94,13 @@ func (s *statuses) gateway(g *gateway) {
 	}
 	var accepted, programmed int
 	var faulty []string
+	var closed fault
+	count := func(l *listener) {
+		if l.isOpen && !l.closed.is() {
+			programmed++
+		}
+		closed = first(closed, l.closed)
+	}
 	for _, l := range g.listeners {
 		one := gatewayv1.ListenerStatus{Name: l.spec.Name, SupportedKinds: l.kinds, AttachedRoutes: l.attached}
 		one.Conditions = merged(has[l.spec.Name].Conditions, l.conditions(), listenerConditions, g.Generation, s.now)
@@ -92,12 +108,13 @@ func (s *statuses) gateway(g *gateway) {
 		switch {
 		case l.refused.is() || l.conflict.is():
 			faulty = append(faulty, string(l.spec.Name))
+		case l.closed.is():
+			faulty = append(faulty, string(l.spec.Name))
+			accepted++ // it may be served yet, without a change of the Gateway
 		default:
 			accepted++
 		}
-		if l.isOpen {
-			programmed++
-		}
+		count(l)
 	}
 	attached := int32(0)
 	for _, set := range g.sets {
@@ -105,18 +122,17 @@ func (s *statuses) gateway(g *gateway) {
 			attached++
 		}
 		for _, l := range set.listeners {
-			if l.isOpen {
-				programmed++
-			}
+			count(l)
 		}
 	}
 	v.AttachedListenerSets = &attached
-	v.Conditions = merged(g.Status.Conditions, g.conditions(accepted, programmed, faulty), gatewayConditions, g.Generation, s.now)
+	v.Conditions = merged(g.Status.Conditions, g.conditions(accepted, programmed, faulty, closed), gatewayConditions, g.Generation, s.now)
 	s.add(kindGateway, g.Gateway, &v, !sameGatewayStatus(&v, &g.Status))
 }
 
-// conditions are those of a Gateway with so many listeners.
-func (g *gateway) conditions(accepted, programmed int, faulty []string) []metav1.Condition {
+// conditions are those of a Gateway with so many listeners. closed is why the first of those that are in force takes no
+// requests.
+func (g *gateway) conditions(accepted, programmed int, faulty []string, closed fault) []metav1.Condition {
 	refused := g.refused
 	if !refused.is() && accepted == 0 {
 		refused = fault{string(gatewayv1.GatewayReasonListenersNotValid), "no listener is accepted"}
@@ -130,6 +146,8 @@ func (g *gateway) conditions(accepted, programmed int, faulty []string) []metav1
 	case refused.is():
 		lacks = fault{string(gatewayv1.GatewayReasonInvalid), refused.message}
 	case lacks.is():
+	case programmed == 0 && closed.is():
+		lacks = fault{string(gatewayv1.GatewayReasonAddressNotUsable), closed.message}
 	case programmed == 0:
 		lacks = fault{string(gatewayv1.GatewayReasonInvalid), "no listener can be served"}
 	case len(g.shown) == 0:
@@ -168,14 +186,17 @@ func quoted(names []string) string { return "'" + strings.Join(names, "', '") + 
 
 // conditions are those of a listener.
 func (l *listener) conditions() []metav1.Condition {
-	refused := first(l.conflict, l.refused)
+	refused := first(l.conflict, l.refused, l.closed)
 	lacks := l.lacks
 	switch {
 	case l.conflict.is():
 		lacks = l.conflict
 	case l.refused.is():
 		lacks = fault{string(gatewayv1.ListenerReasonInvalid), l.refused.message}
-	case lacks.is() || l.isOpen:
+	case lacks.is():
+	case l.closed.is():
+		lacks = fault{string(gatewayv1.ListenerReasonPending), l.closed.message}
+	case l.isOpen:
 	case l.gateway.unaddressed.is():
 		lacks = fault{string(gatewayv1.ListenerReasonPending), l.gateway.unaddressed.message}
 	case l.gateway.refused.is():
@@ -218,11 +239,17 @@ func (s *statuses) set(set *listenerSet) {
 		has[l.Name] = l
 	}
 	isWhole := true
+	var programmed int
+	var closed fault
 	for _, l := range set.listeners {
 		one := gatewayv1.ListenerEntryStatus{Name: l.spec.Name, SupportedKinds: l.kinds, AttachedRoutes: l.attached}
 		one.Conditions = merged(has[l.spec.Name].Conditions, l.conditions(), listenerConditions, set.Generation, s.now)
 		v.Listeners = append(v.Listeners, one)
-		isWhole = isWhole && l.isValid()
+		isWhole = isWhole && l.isValid() && !l.closed.is()
+		closed = first(closed, l.closed)
+		if l.isOpen && !l.closed.is() {
+			programmed++
+		}
 	}
 	f := set.fault()
 	accepted := holds(gatewayv1.ListenerSetConditionAccepted, gatewayv1.ListenerSetReasonAccepted, f)
@@ -232,6 +259,8 @@ func (s *statuses) set(set *listenerSet) {
 	lacks := f
 	if !f.is() && set.gateway.unaddressed.is() {
 		lacks = fault{string(gatewayv1.ListenerSetReasonPending), set.gateway.unaddressed.message}
+	} else if !f.is() && programmed == 0 && closed.is() {
+		lacks = fault{string(gatewayv1.ListenerSetReasonPending), closed.message}
 	}
 	v.Conditions = merged(set.Status.Conditions, []metav1.Condition{accepted, holds(gatewayv1.ListenerSetConditionProgrammed, gatewayv1.ListenerSetReasonProgrammed, lacks)}, setConditions, set.Generation, s.now)
 	same := sameConditions(v.Conditions, set.Status.Conditions) && slices.EqualFunc(v.Listeners, set.Status.Listeners, func(a, b gatewayv1.ListenerEntryStatus) bool {

@@ -67,16 +67,26 @@ type Socket struct {
 	needsNoName bool
 }
 
-// New returns the set of listeners. One that cannot share an address with those before it is an error, and takes nothing there.
-func New(all []*Listener) (*Set, []error) {
+// A Conflict is why a listener cannot share an address with those before it.
+type Conflict struct {
+	Listener *Listener
+	reason   string
+}
+
+func (c *Conflict) Error() string {
+	return "the listener '" + c.Listener.Name + "' " + c.reason
+}
+
+// New returns the set of listeners. One that cannot share an address with those before it takes nothing there.
+func New(all []*Listener) (*Set, []*Conflict) {
 	s := &Set{sockets: map[string]*Socket{}}
-	var errs []error
+	var conflicts []*Conflict
 	asksClients := false
 	for _, l := range all {
 		asksClients = asksClients || l.Clients != ""
 		for _, a := range l.Addresses {
-			if err := s.add(l, a); err != nil {
-				errs = append(errs, err)
+			if reason := s.add(l, a); reason != "" {
+				conflicts = append(conflicts, &Conflict{l, reason})
 			}
 		}
 	}
@@ -87,7 +97,7 @@ func New(all []*Listener) (*Set, []error) {
 		}
 		at.guard(all)
 	}
-	return s, errs
+	return s, conflicts
 }
 
 // Any is the set of one listener, for any host, on whatever address it is served.
@@ -96,14 +106,14 @@ func Any(tls *credentials.Value[*credentials.Server]) *Set {
 	return s
 }
 
-// add has a listener take its hosts on an address.
-func (s *Set) add(l *Listener, address string) error {
+// add has a listener take its hosts on an address, or says why it cannot.
+func (s *Set) add(l *Listener, address string) (conflict string) {
 	at := s.sockets[address]
 	if at == nil {
 		at = &Socket{set: s, address: address}
 		s.sockets[address], s.addresses = at, append(s.addresses, address)
 	} else if first := at.all[0]; (first.TLS == nil) != (l.TLS == nil) {
-		return fmt.Errorf("the listener '%s' cannot share the address '%s' with '%s': one of them has TLS", l.Name, address, first.Name)
+		return fmt.Sprintf("cannot share the address '%s' with '%s': one of them has TLS", address, first.Name)
 	}
 	names := l.Hosts
 	if len(names) == 0 {
@@ -112,10 +122,10 @@ func (s *Set) add(l *Listener, address string) error {
 	at.all = append(at.all, l)
 	for _, name := range names {
 		if before := at.own.add(name, l); before != nil {
-			return fmt.Errorf("the listener '%s' cannot take the host '%s' on the address '%s': '%s' does", l.Name, name, address, before.Name)
+			return fmt.Sprintf("cannot take the host '%s' on the address '%s': '%s' does", name, address, before.Name)
 		}
 	}
-	return nil
+	return ""
 }
 
 // guard keeps requests away that a listener elsewhere takes with certificates of clients: the listeners of the configuration

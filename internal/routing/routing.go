@@ -31,6 +31,9 @@ type Listener struct {
 	TLS *ListenerTLS
 }
 
+// Name identifies the listener among those of its table.
+func (l *Listener) Name() string { return l.Gateway + "/" + l.Section }
+
 // ListenerTLS is how a listener speaks TLS.
 type ListenerTLS struct {
 	// Certificates are PEM. The first is the default.

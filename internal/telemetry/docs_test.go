@@ -110,6 +110,7 @@ func fill(t *Telemetry) {
 	DecisionsSent(t, "Sent")
 	t.ObserveBundles(func() map[string]time.Duration { return map[string]time.Duration{"b": 0} })
 	t.ObserveCertificates(func() map[string]time.Time { return map[string]time.Time{"the public listener": time.Now()} })
+	t.ObserveListeners(func() map[string]int { return map[string]int{"Serving": 1, "Failed": 0} })
 	t.ObserveIdle(func() map[string]int { return map[string]int{"NoResource": 1} })
 	t.ObserveStates(func() map[string]time.Duration { return map[string]time.Duration{"/api/v1/namespaces": 0} })
 	t.ObserveUpstreams(func() []Upstream {

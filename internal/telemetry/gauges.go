@@ -17,6 +17,7 @@ type gauges struct {
 	bodyBytes atomic.Pointer[func() int64]
 	dropped   atomic.Pointer[func() uint64]
 	idle      atomic.Pointer[func() map[string]int]
+	listeners atomic.Pointer[func() map[string]int]
 }
 
 // RequestStarted and RequestEnded keep the number of requests in flight; call them in pairs.
@@ -57,18 +58,29 @@ func (t *Telemetry) ObserveDroppedLines(dropped func() uint64) { t.gauges.droppe
 // scrape calls it.
 func (t *Telemetry) ObserveIdle(counts func() map[string]int) { t.gauges.idle.Store(&counts) }
 
+// ObserveListeners sets the function that returns how many listeners there are, by state. Each scrape calls it.
+func (t *Telemetry) ObserveListeners(counts func() map[string]int) { t.gauges.listeners.Store(&counts) }
+
 func (g *gauges) register(m metric.Meter) error {
-	if _, err := m.Int64ObservableUpDownCounter("gateway_policy_idle_places",
-		metric.WithDescription("Places of the policy files that apply to no request, by reason."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			if counts := g.idle.Load(); counts != nil {
-				for reason, n := range (*counts)() {
-					o.Observe(int64(n), metric.WithAttributes(attribute.String("reason", reason)))
+	for _, one := range []struct {
+		name, description string
+		label             attribute.Key
+		counts            *atomic.Pointer[func() map[string]int]
+	}{
+		{"gateway_policy_idle_places", "Places of the policy files that apply to no request, by reason.", "reason", &g.idle},
+		{"gateway_listeners", "Listeners, by state: Serving, or Failed if they take no requests, or not on all of their addresses.", "state", &g.listeners},
+	} {
+		if _, err := m.Int64ObservableUpDownCounter(one.name, metric.WithDescription(one.description),
+			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+				if counts := one.counts.Load(); counts != nil {
+					for value, n := range (*counts)() {
+						o.Observe(int64(n), metric.WithAttributes(one.label.String(value)))
+					}
 				}
-			}
-			return nil
-		})); err != nil {
-		return err
+				return nil
+			})); err != nil {
+			return err
+		}
 	}
 	if _, err := m.Int64ObservableCounter("gateway_log_dropped_lines",
 		metric.WithDescription("Lines of the log that were dropped because it is read too slowly, or cannot be written."),
