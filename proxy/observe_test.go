@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/h2/h2test"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 	"github.com/admission-gateway/gateway/policies/policiestest"
@@ -98,6 +99,29 @@ kind: RateLimitPolicy
 metadata: {name: few-reads}
 spec: {match: {verbs: [get], apiGroups: [example.com], resources: [widgets]}, requests: 1, periodSeconds: 60}
 `
+
+// TestVersionInLog: each version has one spelling, whether the request was served or refused, by which part of the gateway it may be.
+func TestVersionInLog(t *testing.T) {
+	w := watch(t, newRecorder(t), t.TempDir(), "kubernetes")
+	for _, version := range []string{"1.0", "1.1", "1.2", "2.0", "3.0"} {
+		nc, br := dial(t, w.address)
+		send(t, nc, "GET /v"+version+" HTTP/"+version+"\r\nHost: gw\r\nConnection: close\r\n\r\n")
+		readAnswer(t, br, false)
+	}
+	c := h2test.Dial(t, w.address)
+	c.Head(t, 1, true, h2test.Get("/served")...)
+	c.Head(t, 3, true, append(h2test.Get("/refused"), "Capital", "x")...)
+	c.Read(t, 1, 3)
+	log := w.lines(t)
+	var got []string
+	for _, m := range regexp.MustCompile(`http\.response\.status_code=(\d+).*?(?: network\.protocol\.version=(\S+)|\n)`).FindAllStringSubmatch(log, -1) {
+		got = append(got, m[1]+" "+m[2])
+	}
+	slices.Sort(got)
+	if want := []string{"200 ", "200 1.0", "200 2", "400 2", "505 1.2", "505 2", "505 3"}; !slices.Equal(got, want) {
+		t.Errorf("the log has %q, want %q:\n%s", got, want, log)
+	}
+}
 
 // The log has who was refused what, and by which rule.
 func TestAccessLog(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -135,12 +136,12 @@ func recorded(h *handler) *telemetry.Record {
 		r.About.Group, r.About.Resource = callOf(pathOf(h.trail.target))
 		r.About.IsDescribed = h.gateway.calls.has(pathOf(h.trail.target))
 	}
-	r.Asked.Unserved = str(h.incoming.Head.Unserved)
+	head := &h.incoming.Head
+	r.Asked.Version = versionOf(h.incoming)
 	if h.incoming.Refusal == nil {
-		head := &h.incoming.Head
 		r.Asked = telemetry.Asked{
 			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(h.trail.target)),
-			UserAgent: str(head.Value(message.FieldUserAgent)), Version: versionOf(head),
+			UserAgent: str(head.Value(message.FieldUserAgent)), Version: r.Asked.Version,
 		}
 	}
 	r.Asked.Scheme = h.incoming.Peer().Proto
@@ -184,10 +185,18 @@ func (g *Gateway) observe(r *telemetry.Record, in *scope, spans *spans.Spans) {
 	}
 }
 
-// versionOf returns the version of HTTP of a request as OpenTelemetry writes it.
-func versionOf(head *message.Head) string {
-	if head.IsHTTP2 {
+// versionOf returns the version of HTTP of a request as OpenTelemetry's conventions write it: 1.0, 1.1, 2, 3. It is empty for a
+// request of HTTP/1 whose head cannot be read.
+func versionOf(r *server.Request) string {
+	switch {
+	case len(r.Head.Unserved) > 0 && r.Head.Unserved[0] != '1':
+		return strings.TrimSuffix(str(r.Head.Unserved), ".0")
+	case len(r.Head.Unserved) > 0:
+		return str(r.Head.Unserved)
+	case r.Head.IsHTTP2:
 		return "2"
+	case r.Refusal != nil:
+		return ""
 	}
-	return head.Version()
+	return r.Head.Version()
 }

@@ -91,10 +91,7 @@ var AccessFields = []AccessField{
 		func(r *Record) string { return r.Outcome.Reason }),
 	textField("network.protocol.version", "network.protocol.version", "the version of HTTP, if it is not 1.1",
 		func(r *Record) string {
-			switch {
-			case r.Asked.Unserved != "":
-				return r.Asked.Unserved
-			case r.Asked.Version == "1.1":
+			if r.Asked.Version == "1.1" {
 				return ""
 			}
 			return r.Asked.Version

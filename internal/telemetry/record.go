@@ -36,10 +36,9 @@ type Asked struct {
 	Method, Host, Path, UserAgent string
 	// Scheme is http or https, by the connection or by what a trusted proxy says.
 	Scheme string
-	// Version is the version of HTTP: 1.0, 1.1 or 2.
+	// Version is the version of HTTP, as OpenTelemetry's conventions write it: 1.0, 1.1, 2, or one that is not served. It is
+	// there also if the head cannot be read, unless the version is in what cannot be.
 	Version string
-	// Unserved is the version of HTTP by which the request was refused; "" if its version is served.
-	Unserved string
 }
 
 // About names the resource of a request. For a path that is no resource, Verb is the method in lower case.

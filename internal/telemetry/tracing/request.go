@@ -177,8 +177,8 @@ func (r *Request) End(o *telemetry.Record) {
 		text("client.address", o.Client.String())
 	}
 	text("user_agent.original", o.Asked.UserAgent)
-	r.span.SetAttributes(attribute.String("network.protocol.version", o.Asked.Version),
-		attribute.Int64("http.request.body.size", o.Spent.Received), attribute.Int64("http.response.body.size", o.Spent.Sent))
+	text("network.protocol.version", o.Asked.Version)
+	r.span.SetAttributes(attribute.Int64("http.request.body.size", o.Spent.Received), attribute.Int64("http.response.body.size", o.Spent.Sent))
 	if o.Outcome.Code > 0 {
 		r.span.SetAttributes(attribute.Int("http.response.status_code", o.Outcome.Code))
 	}
