@@ -129,15 +129,6 @@ func coarseOf(key string) uint64 {
 // maxShort is how many bytes are compared as two words.
 const maxShort = 16
 
-// sameShort compares size bytes, at most maxShort, at two places that have eight readable bytes:
-// with two comparisons instead of a call.
-func sameShort(a, b unsafe.Pointer, size int) bool {
-	if size <= 8 {
-		return (load64(a, 0)^load64(b, 0))<<(64-8*size) == 0 // a shift by 64 leaves no bits
-	}
-	return load64(a, 0) == load64(b, 0) && load64(a, size-8) == load64(b, size-8)
-}
-
 // A Name is a key that is looked up often, with its hash. It is valid in this
 // process only.
 type Name struct {

@@ -10,17 +10,20 @@ import (
 // comparison, which confirms it. It is immutable, and small, so that look-ups
 // find it in the processor's nearest cache.
 type Names struct {
-	slots  []uint16 // number of a name by hash; a power of two, at most half of them in use
+	slots  []uint16 // number of a name by hash, from 1; a power of two, at most half of them in use
 	names  []nameMark
-	text   string // the names, one after the other, and eight bytes for sameShort
+	text   string // the names, one after the other
 	factor uint32 // spreads hashes over the slots
 	shift  uint8
 }
 
-// A nameMark is the offset of a name in the text. The one before the first name is not used, the
-// one behind the last says where that ends.
+// A nameMark is a name with its hash, and with its first and its last eight bytes as words if it has
+// at most maxShort: a key of its size is the name if it differs from neither, in the first one where
+// mask has bits. off is its offset in the text.
 type nameMark struct {
-	hash, off uint32
+	hash, size        uint32
+	first, mask, last uint64
+	off               uint32
 }
 
 // MaxNames is how many names Names can have.
@@ -37,19 +40,23 @@ func NewNames(names []string) Names {
 	for 1<<bits < 2*len(names) {
 		bits++
 	}
-	s := Names{text: strings.Join(names, "") + "        ", names: make([]nameMark, 1, len(names)+2), shift: uint8(32 - bits)}
+	s := Names{text: strings.Join(names, ""), names: make([]nameMark, 0, len(names)), shift: uint8(32 - bits)}
 	off := 0
-	for _, name := range names {
-		s.names = append(s.names, nameMark{hash: hashString(name), off: uint32(off)})
-		off += len(name)
+	for _, text := range names {
+		name := NewName(text)
+		mark := nameMark{hash: name.hash, size: uint32(len(text)), first: name.first, mask: ^uint64(0), last: name.last, off: uint32(off)}
+		if len(text) < 8 {
+			mark.mask >>= 64 - 8*len(text)
+		}
+		s.names = append(s.names, mark)
+		off += len(text)
 	}
-	s.names = append(s.names, nameMark{off: uint32(off)})
 	slots := make([]uint16, 1<<bits)
 	for try, least := uint32(0), len(names)+1; try < 64 && least > 0; try++ {
 		factor := 0x9e3779b1 + try*0x85ebca6a // odd
 		clear(slots)
 		shared := 0
-		for i := 1; i <= len(names); i++ {
+		for i := range s.names {
 			at := int(s.names[i].hash * factor >> s.shift)
 			if slots[at] != 0 {
 				shared++
@@ -57,7 +64,7 @@ func NewNames(names []string) Names {
 			for slots[at] != 0 {
 				at = (at + 1) & (len(slots) - 1)
 			}
-			slots[at] = uint16(i)
+			slots[at] = uint16(i + 1)
 		}
 		if shared < least {
 			least, s.factor, s.slots = shared, factor, slots
@@ -75,35 +82,48 @@ func (s *Names) Member(n Node) int {
 	return s.find(n.d, &n.d.tape[n.i])
 }
 
+// find is Member for an entry. Of most keys it is decided here which name they are: they are short,
+// without escapes, and stand in the body.
 func (s *Names) find(d *Document, e *entry) int {
-	slots := s.slots
-	if len(slots) == 0 || e.meta&flagMember == 0 {
-		return -1
+	slots, hash := s.slots, e.hash
+	if len(slots) == 0 || e.meta&(flagMember|flagKeyEscaped|flagSide) != flagMember {
+		return s.search(d, e)
 	}
-	hash := e.hash
+	size := e.keyEnd - e.key
+	if size > maxShort || int(e.key)+8 > len(d.body) {
+		return s.search(d, e)
+	}
+	key := unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.body)), e.key)
 	for at := int(hash * s.factor >> (s.shift & 31)); ; at++ {
-		i := int(slots[at&(len(slots)-1)])
-		if i == 0 {
+		i := int(slots[at&(len(slots)-1)]) - 1
+		if i < 0 {
 			return -1
 		}
-		if s.names[i].hash == hash && s.is(d, e, i) {
-			return i - 1
+		if name := &s.names[i]; name.hash == hash && name.size == size && (load64(key, 0)^name.first)&name.mask == 0 &&
+			(size <= 8 || load64(key, int(size)-8) == name.last) {
+			return i
 		}
 	}
 }
 
-// is compares the key of a member with the name number i.
-func (s *Names) is(d *Document, e *entry, i int) bool {
-	from, end := s.names[i].off, s.names[i+1].off
-	size, src := e.keyEnd-e.key, d.body
-	if e.meta&flagSide != 0 {
-		src = d.side
+// search is find for any key.
+func (s *Names) search(d *Document, e *entry) int {
+	slots := s.slots
+	if len(slots) == 0 || e.meta&flagMember == 0 {
+		return -1
 	}
-	if e.meta&flagKeyEscaped == 0 && size <= maxShort && int(e.key)+8 <= len(src) {
-		return size == end-from && sameShort(unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), e.key), unsafe.Add(unsafe.Pointer(unsafe.StringData(s.text)), from), int(size))
+	for at := int(e.hash * s.factor >> (s.shift & 31)); ; at++ {
+		i := int(slots[at&(len(slots)-1)]) - 1
+		if i < 0 {
+			return -1
+		}
+		if name := &s.names[i]; name.hash == e.hash && d.keyIs(e, s.textOf(name)) {
+			return i
+		}
 	}
-	return d.keyIs(e, s.text[from:end])
 }
+
+func (s *Names) textOf(name *nameMark) string { return s.text[name.off : name.off+name.size] }
 
 // Index is the index of the name, or -1.
 func (s *Names) Index(name string) int {
@@ -113,12 +133,12 @@ func (s *Names) Index(name string) int {
 	}
 	hash := hashString(name)
 	for at := int(hash * s.factor >> (s.shift & 31)); ; at++ {
-		i := int(slots[at&(len(slots)-1)])
-		if i == 0 {
+		i := int(slots[at&(len(slots)-1)]) - 1
+		if i < 0 {
 			return -1
 		}
-		if mark := s.names[i]; mark.hash == hash && s.text[mark.off:s.names[i+1].off] == name {
-			return i - 1
+		if mark := &s.names[i]; mark.hash == hash && s.textOf(mark) == name {
+			return i
 		}
 	}
 }

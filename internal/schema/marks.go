@@ -14,7 +14,8 @@ import (
 // defaults and Validate pass over what is marked. An edit takes the marks of what is around it away. What is filled in
 // and what is found wrong is the same without notes.
 
-// settle says by whom the values of each shape are noted on, and which defaults can be added to values that are marked.
+// settle says by whom the values of each shape are noted on, what is right at a glance, and which defaults can be added to
+// values that are marked.
 func (s *Schema) settle() {
 	s.notes = new(document.Noter)
 	s.settleShape(s.root, s.notes, true)
@@ -53,7 +54,8 @@ func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	if at == nil {
 		return
 	}
-	at.object.notes = notes
+	at.object.notes, at.glance = notes, glanceOf(at)
+	at.object.know()
 	inside := alone && !at.deep()
 	for i := range at.object.properties {
 		p := &at.object.properties[i]
@@ -93,16 +95,12 @@ func (w *validator) right(s *Shape, v document.Node) bool {
 	return !w.failed
 }
 
-// flat is right for an object or list of a flat shape in which all is right, required members included.
-func (w *validator) flat(s *Shape, v document.Node, kind document.Kind) bool {
-	size := s.list.size
-	if kind == document.Object {
-		size = s.object.size
-	}
-	if s.accepts[kind] != match || size != nil && !size.takes(v) {
+// flat is right for a list of a flat shape in which all is right.
+func (w *validator) flat(s *Shape, v document.Node) bool {
+	if s.accepts[document.Array] != match || s.list.size != nil && !s.list.size.takes(v) {
 		return false
 	}
-	if kind == document.Object || s.list.kind == nil {
+	if s.list.kind == nil {
 		return true
 	}
 	w.failed = false

@@ -108,11 +108,11 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) e
 	p.checker = s.validator(p.top, document.Node{})
 	p.checker.probing, p.checker.trusting, p.checker.items.filled = 1, true, true
 	defer p.checker.release()
-	switch p.top.Kind() {
+	switch c := p.top.Cursor(); c.Kind() {
 	case document.Object:
-		p.top.Mark(p.object(s.root, p.top, s.root.preserves))
+		p.top.Mark(p.object(s.root, c, s.root.preserves))
 	case document.Array:
-		p.top.Mark(p.list(s.root, p.top, s.root.preserves))
+		p.top.Mark(p.list(s.root, c, s.root.preserves))
 	}
 	if p.err == nil {
 		return nil
@@ -143,23 +143,33 @@ const fine = document.Sound | document.Complete
 // is the state of x-kubernetes-preserve-unknown-fields, which items inherit from their list and
 // members do not. Metadata is checked as a whole, see implied.
 func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (marks document.Marks) {
-	if p.decodes && !p.readable(s, c.Node()) {
-		return 0
-	}
 	switch kind := c.Kind(); {
+	case p.decodes:
+		return p.decoded(s, c, kind, keep)
 	case kind == document.Object:
-		marks = p.object(s, c.Node(), keep)
+		marks = p.object(s, *c, keep)
 	case kind == document.Array:
-		marks = p.list(s, c.Node(), keep)
-	case s == nil || p.decodes || s.checks <= checkType && s.accepts[kind] == match && kind != document.Null:
+		marks = p.list(s, *c, keep)
+	case s == nil || s.glance.Takes(c) || s.checks == checkNothing && kind != document.Null:
 		marks = fine
 	default:
 		marks = p.scalar(s, c, kind)
 	}
-	if !p.decodes {
-		c.Mark(marks)
-	}
+	c.Mark(marks)
 	return marks
+}
+
+// decoded is value within metadata.
+func (p *pruner) decoded(s *Shape, c *document.Cursor, kind document.Kind, keep bool) (marks document.Marks) {
+	switch {
+	case !p.readable(s, c.Node()):
+		return 0
+	case kind == document.Object:
+		return p.object(s, *c, keep)
+	case kind == document.Array:
+		return p.list(s, *c, keep)
+	}
+	return fine
 }
 
 func (p *pruner) scalar(s *Shape, c *document.Cursor, kind document.Kind) (marks document.Marks) {
@@ -178,7 +188,8 @@ func (p *pruner) scalar(s *Shape, c *document.Cursor, kind document.Kind) (marks
 	return marks
 }
 
-func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Marks) {
+func (p *pruner) list(s *Shape, at document.Cursor, keep bool) (marks document.Marks) {
+	v := at.Node() // an edit may move what the cursor is at
 	var items *Shape
 	if s != nil {
 		items = s.list.items
@@ -186,7 +197,7 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Mark
 	marks = fine
 	if keep = keep || p.keepsUnknown(); !keep || items != nil {
 		keep = keep || items != nil && items.preserves
-		for c := v.Children(); c.Valid(); c.Next() {
+		for c := at.Children(); c.Valid(); c.Next() {
 			marks &= p.value(items, &c, keep)
 			if p.err != nil {
 				return 0
@@ -196,13 +207,14 @@ func (p *pruner) list(s *Shape, v document.Node, keep bool) (marks document.Mark
 	switch {
 	case marks&document.Sound == 0 || s == nil || p.decodes:
 		return marks
-	case s.flat && p.checker.flat(s, v, document.Array) || !s.flat && p.checker.right(s, v):
+	case s.flat && p.checker.flat(s, v) || !s.flat && p.checker.right(s, v):
 		return marks
 	}
 	return marks &^ document.Sound
 }
 
-func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Marks) {
+func (p *pruner) object(s *Shape, at document.Cursor, keep bool) (marks document.Marks) {
+	v := at.Node() // an edit may move what the cursor is at
 	var seen uint64
 	keep = keep || p.keepsUnknown()
 	switch {
@@ -212,13 +224,13 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Ma
 		}
 		return fine
 	case len(s.object.properties) > 0:
-		seen, marks = p.members(s, v, keep)
+		seen, marks = p.members(s, at, keep)
 	case s.object.isClosed:
 		if marks = fine; v.Len() > 0 { // it is refused, whatever is in it
 			marks &^= document.Sound
 		}
 	case s.object.others != othersUnknown:
-		marks = p.values(s.object.additional, v)
+		marks = p.values(s.object.additional, at)
 	case keep:
 		marks = fine
 	default:
@@ -234,7 +246,7 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Ma
 	switch {
 	case marks&document.Sound == 0:
 	case s.flat && seen&s.object.demanded == s.object.demanded:
-		if !p.checker.flat(s, v, document.Object) {
+		if s.accepts[document.Object] != match || s.object.size != nil && !s.object.size.takes(v) {
 			marks &^= document.Sound
 		}
 	case !p.checker.right(s, v):
@@ -244,65 +256,80 @@ func (p *pruner) object(s *Shape, v document.Node, keep bool) (marks document.Ma
 }
 
 // members prunes an object with some known members. seen are the bits of the members that are there.
-func (p *pruner) members(s *Shape, v document.Node, keep bool) (seen uint64, marks document.Marks) {
+func (p *pruner) members(s *Shape, at document.Cursor, keep bool) (seen uint64, marks document.Marks) {
 	marks = fine
-	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
-		var child *Shape
-		var bit uint64
-		if at := s.placeAt(&c); at >= 0 {
-			property := &s.object.properties[at]
-			bit = property.Bit()
-			if s.object.notes != nil {
-				c.SetNote(at + 1)
+	numbered, passed := s.object.notes != nil, p.passed()
+	for c := at.Children(); ; c.Next() {
+		place, there := c.Pass(&s.object.known, numbered, passed)
+		seen |= there
+		if !c.Valid() {
+			return seen, marks
+		}
+		if place < 0 {
+			marks &= p.other(s, at.Node(), &c, keep)
+		} else if property := &s.object.properties[place]; property.implied != ordinary {
+			there, found := p.implied(property, &c, at.Node())
+			if marks &= found; there {
+				seen |= property.Bit()
 			}
-			if property.implied != ordinary {
-				there, found := p.implied(property, &c, v)
-				if marks &= found; there {
-					seen |= bit
-				}
-				continue
-			}
-			child = property.Shape
-		} else if known, found := s.variant(c.Key()); found {
-			key := wording.Clip(c.Key())
-			p.err = field.Invalid(p.path(v).Child(key), key, "must be spelled '"+known+"'")
+		} else if child := property.Shape; c.Kind() != document.Null || !p.null(child, c.Node()) {
+			seen |= property.Bit()
+			marks &= p.value(child, &c, child != nil && child.preserves)
+		}
+		if p.err != nil {
 			return 0, 0
-		} else if s.object.isClosed { // it is refused, whatever is in it
-			marks &^= document.Sound
-			continue
-		} else if s.object.others != othersUnknown {
-			child = s.object.additional
-		} else if keep {
-			continue
-		} else {
-			p.remove(c.Node())
-			continue
 		}
+	}
+}
+
+// passed are the marks of what is passed over because it is right at a glance.
+func (p *pruner) passed() document.Marks {
+	if p.decodes {
+		return 0
+	}
+	return fine
+}
+
+// other prunes a member that is no property.
+func (p *pruner) other(s *Shape, object document.Node, c *document.Cursor, keep bool) (marks document.Marks) {
+	if known, found := s.variant(c.Key()); found {
+		key := wording.Clip(c.Key())
+		p.err = field.Invalid(p.path(object).Child(key), key, "must be spelled '"+known+"'")
+		return 0
+	}
+	child := s.object.additional
+	switch {
+	case s.object.isClosed: // it is refused, whatever is in it
+		return fine &^ document.Sound
+	case s.object.others != othersUnknown:
 		if c.Kind() == document.Null && p.null(child, c.Node()) {
-			continue
+			return fine
 		}
-		seen |= bit
-		marks &= p.value(child, &c, child != nil && child.preserves)
+		return p.value(child, c, child != nil && child.preserves)
+	case !keep:
+		p.remove(c.Node())
 	}
-	if p.err != nil {
-		return 0, 0
-	}
-	return seen, marks
+	return fine
 }
 
 // values prunes an object whose members are all of one shape, which may be nil.
-func (p *pruner) values(s *Shape, v document.Node) (marks document.Marks) {
+func (p *pruner) values(s *Shape, at document.Cursor) (marks document.Marks) {
 	marks = fine
-	keep := s != nil && s.preserves
-	for c := v.Children(); c.Valid() && p.err == nil; c.Next() {
-		if c.Kind() != document.Null || !p.null(s, c.Node()) {
+	keep, passed := s != nil && s.preserves, p.passed()
+	for c := at.Children(); ; c.Next() {
+		if s != nil {
+			c.PassValues(&s.glance, passed)
+		}
+		switch {
+		case !c.Valid():
+			return marks
+		case c.Kind() != document.Null || !p.null(s, c.Node()):
 			marks &= p.value(s, &c, keep)
 		}
+		if p.err != nil {
+			return 0
+		}
 	}
-	if p.err != nil {
-		return 0
-	}
-	return marks
 }
 
 // keepsUnknown reports whether what the schema does not know stays.
@@ -355,7 +382,7 @@ func (p *pruner) implied(property *Property, c *document.Cursor, resource docume
 		p.origin = inMetadata
 	}
 	if p.readable(p.meta, m) {
-		p.object(p.meta, m, p.meta.preserves)
+		p.object(p.meta, *c, p.meta.preserves)
 	}
 	p.origin, p.decodes = outer, decodes
 	if p.err != nil {

@@ -19,15 +19,19 @@ type textRules struct {
 
 // takes reports whether nothing is wrong with a string.
 func (t *textRules) takes(s string) bool {
-	// Strings of so few bytes that their characters cannot be too many, and so many that they cannot be too few, are
-	// not counted.
-	if size := int64(len(s)); t.maxLength >= 0 && size > t.maxLength || size < t.minLength*utf8.UTFMax {
+	if t.mayMisfit(int64(len(s))) {
 		length := int64(utf8.RuneCountInString(s))
 		if t.maxLength >= 0 && length > t.maxLength || length < t.minLength {
 			return false
 		}
 	}
 	return (t.pattern == nil || t.pattern.Match(s)) && (t.format == nil || t.format.Matches(s))
+}
+
+// mayMisfit reports whether the characters of a string have to be counted: it has so many bytes that they may be too many, or
+// so few that they may be too few.
+func (t *textRules) mayMisfit(size int64) bool {
+	return t.maxLength >= 0 && size > t.maxLength || size <= (t.minLength-1)*utf8.UTFMax
 }
 
 // sizeRules are the keywords that count the items of a list, or the members of an object.

@@ -87,6 +87,8 @@ type Shape struct {
 	preserves   bool // x-kubernetes-preserve-unknown-fields
 	flat        bool // of an object or list, only size, list type and required say more than its type
 
+	glance document.Glance
+
 	text   *textRules
 	number *numberRules
 	enum   *enumRules
@@ -112,6 +114,7 @@ type objectRules struct {
 	others     otherMembers
 	isClosed   bool // others are refused by [Beyond]; Kubernetes prunes what is in them all the same
 	names      document.Names
+	known      document.Known  // the properties by these names
 	notes      *document.Noter // the author of the numbers of properties on members, or nil
 
 	defaults []memberDefault   // of the properties that have one, sorted by name

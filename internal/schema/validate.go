@@ -140,7 +140,7 @@ func (w *validator) text(t *textRules, v document.Node) (matched int) {
 		}
 		return 0
 	}
-	if size := int64(len(s)); t.maxLength >= 0 && size > t.maxLength || size < t.minLength*utf8.UTFMax {
+	if t.mayMisfit(int64(len(s))) {
 		length := int64(utf8.RuneCountInString(s))
 		if t.maxLength >= 0 && length > t.maxLength && !w.fails() {
 			w.add(v, wording.MaxLength(w.path(v), t.maxLength))
