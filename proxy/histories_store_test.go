@@ -64,7 +64,7 @@ type carried struct {
 }
 
 // writeID is the header by which a client says which of its writes a request is.
-const writeID = "X-Write"
+const writeID = "X-Request-Id"
 
 func startHistoryStore(t *testing.T, tagging tagging, seed uint64) *historyStore {
 	s := &historyStore{tagging: tagging, random: rand.New(rand.NewPCG(seed, 7)), objects: map[string]held{}, made: map[string][]carried{}}

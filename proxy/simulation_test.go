@@ -34,13 +34,15 @@ func TestSimulation(t *testing.T) {
 		name                 string
 		gateways             int
 		etags, field, faults bool
+		asks                 bool // the gateways find out whether the backend compares ETags
 		annotations          string
 	}{
-		{"two gateways, ETags", 2, true, false, false, ""},
-		{"two gateways, ETags, faults", 2, true, false, true, ""},
-		{"two gateways, versions in a field", 2, false, true, true,
+		{"two gateways, ETags", 2, true, false, false, false, ""},
+		{"two gateways, ETags, faults", 2, true, false, true, false, ""},
+		{"two gateways, compared ETags, faults", 2, true, false, true, true, ""},
+		{"two gateways, versions in a field", 2, false, true, true, false,
 			"backend.admission-gateway.io/versions: Field, backend.admission-gateway.io/version-field: rev"},
-		{"one gateway, no versions", 1, false, false, true,
+		{"one gateway, no versions", 1, false, false, true, false,
 			"backend.admission-gateway.io/versions: None, backend.admission-gateway.io/concurrency: BestEffort"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,7 +62,9 @@ func TestSimulation(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.gateways = append(s.gateways, "http://"+startGateway(t, newTestGateway(t, cfg, func() *policies.Set { return set })))
+				g := newTestGateway(t, cfg, func() *policies.Set { return set })
+				g.routes.backends[0].comparisons.Asks = c.asks
+				s.gateways = append(s.gateways, "http://"+startGateway(t, g))
 			}
 			s.run(seed)
 			s.check()

@@ -61,6 +61,9 @@ type kept struct {
 	preview message.Response // the answer to a dry run
 
 	head, target, edited []byte
+
+	before *LastStored // that the object of this request was read from
+	spare  *LastStored // for what the next write leaves
 }
 
 // memory returns memory that may have been left by another request.
@@ -74,6 +77,9 @@ func (e *Exchanges) memory() *kept {
 // forget empties the memory for the next request.
 func (k *kept) forget() {
 	k.head, k.target, k.edited = Kept(k.head), Kept(k.target), Kept(k.edited)
+	if k.before != nil {
+		k.before, k.spare = nil, k.before
+	}
 }
 
 // keptBytes is the size up to which a buffer is kept for the next request.

@@ -24,8 +24,9 @@ type lockShard struct {
 type takenLock struct {
 	object  uint64
 	waiters int
-	// turn passes the lock on to one of the waiters; nil until there is a first waiter.
-	turn chan struct{}
+	// turn passes the lock on to one of the waiters, with what the write before stored, as far as that is known. It is
+	// nil until there is a first waiter.
+	turn chan *LastStored
 }
 
 // A Locker locks objects for several gateways.
@@ -81,6 +82,8 @@ type ObjectLock struct {
 	shard  *lockShard
 	object uint64
 	shared SharedLock // nil if no other gateway writes
+	// before is what the write before stored, and after what this one leaves; nil if that is not known.
+	before, after *LastStored
 }
 
 // Share lets the writes of several gateways come one after the other.
@@ -89,9 +92,11 @@ func (o *Locks) Share(with Locker) { o.shared = with }
 // Acquire takes the lock of an object, and waits for it no longer than wait says. The tracer may be nil.
 func (o *Locks) Acquire(upstream, path string, need Need, wait func() time.Duration, tracer Tracer) (ObjectLock, error) {
 	l := o.Of(upstream, path)
-	if err := l.Acquire(wait); err != nil || o.shared == nil {
+	var err error
+	if l.before, err = l.acquire(wait); err != nil || o.shared == nil {
 		return l, err
 	}
+	l.before = nil // another gateway may have written since
 	began := time.Now()
 	shared, err := o.shared.Lock(upstream+" "+path, wait())
 	if tracer != nil {
@@ -121,40 +126,47 @@ func (o *Locks) Of(upstream, path string) ObjectLock {
 // Acquire takes the lock, and waits for it no longer than wait says. The error is ErrLockCrowded or
 // ErrLockSlow.
 func (l ObjectLock) Acquire(wait func() time.Duration) error {
+	_, err := l.acquire(wait)
+	return err
+}
+
+// acquire is Acquire, and returns what the write before stored; nil if that is not known.
+func (l ObjectLock) acquire(wait func() time.Duration) (*LastStored, error) {
 	s := l.shard
 	s.mu.Lock()
 	at := s.find(l.object)
 	if at < 0 {
 		s.taken = append(s.taken, takenLock{object: l.object})
 		s.mu.Unlock()
-		return nil
+		return nil, nil
 	}
 	h := &s.taken[at]
 	if h.waiters == maxWaiters {
 		s.mu.Unlock()
-		return ErrLockCrowded
+		return nil, ErrLockCrowded
 	}
 	if h.turn == nil {
-		h.turn = make(chan struct{}, 1)
+		h.turn = make(chan *LastStored, 1)
 	}
 	h.waiters++
 	turn := h.turn
 	s.mu.Unlock()
+	asked := time.Now()
 	timer := time.NewTimer(wait())
 	defer timer.Stop()
 	select {
-	case <-turn:
-		return nil
+	case before := <-turn:
+		return before.unlessPast(asked), nil
 	case <-timer.C:
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-turn: // it came at the last moment
-		return nil
+	case before := <-turn: // it came at the last moment
+		return before.unlessPast(asked), nil
 	default:
 		s.taken[s.find(l.object)].waiters--
-		return ErrLockSlow
+		return nil, ErrLockSlow
 	}
 }
 
@@ -169,13 +181,22 @@ func (l ObjectLock) Release() {
 	at := s.find(l.object)
 	if h := &s.taken[at]; h.waiters > 0 {
 		h.waiters--
-		h.turn <- struct{}{} // has room: only who holds the lock sends, and the last turn was taken
+		h.turn <- l.after // has room: only who holds the lock sends, and the last turn was taken
 		return
 	}
 	last := len(s.taken) - 1
 	s.taken[at] = s.taken[last]
 	s.taken[last] = takenLock{}
 	s.taken = s.taken[:last]
+}
+
+// isAwaited reports whether another write waits for the lock.
+func (l ObjectLock) isAwaited() bool {
+	s := l.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.find(l.object)
+	return at >= 0 && s.taken[at].waiters > 0
 }
 
 // IsValid reports whether the lock is still exclusively ours.

@@ -132,3 +132,54 @@ func TestSharedLock(t *testing.T) {
 		}
 	}
 }
+
+// TestLeftToTheNext: what a write leaves is for the one that waited before it was sent, and for no later one.
+func TestLeftToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := NewLocks()
+		long := func() time.Duration { return time.Minute }
+		got := map[string]bool{}
+		acquire := func(name string) {
+			l, err := locks.Acquire("u", "/a", ForItself, long, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			got[name] = l.before != nil
+			l.Release()
+		}
+		first, err := locks.Acquire("u", "/a", ForItself, long, nil)
+		if err != nil || first.before != nil || first.isAwaited() {
+			t.Fatalf("a free lock: %+v, %v", first, err)
+		}
+		go acquire("before")
+		synctest.Wait()
+		if !first.isAwaited() {
+			t.Error("nobody waits")
+		}
+		time.Sleep(time.Second)
+		first.after = &LastStored{sent: time.Now()}
+		first.Release()
+		synctest.Wait()
+
+		if first, err = locks.Acquire("u", "/a", ForItself, long, nil); err != nil || first.before != nil {
+			t.Fatalf("the lock after all: %+v, %v", first, err)
+		}
+		sent := time.Now()
+		time.Sleep(time.Second)
+		go acquire("late")
+		synctest.Wait()
+		go func() {
+			time.Sleep(time.Second)
+			acquire("last")
+		}()
+		first.after = &LastStored{sent: sent}
+		first.Release()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for name, want := range map[string]bool{"before": true, "late": false, "last": false} {
+			if got[name] != want {
+				t.Errorf("%s: got what was stored: %v, want %v", name, got[name], want)
+			}
+		}
+	})
+}

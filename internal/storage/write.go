@@ -96,6 +96,8 @@ type Existing struct {
 	Version []byte
 	// ETag is the version as the backend gave it; empty if it gave none.
 	ETag []byte
+	// Unread counts the writes of others since the object was read: it is as the last of them stored it.
+	Unread int
 	// IsCompared says that the gateway has compared the client's preconditions, and that they hold.
 	IsCompared bool
 	// Pin says how the write depends on the stored object.

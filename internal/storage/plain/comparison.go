@@ -19,6 +19,7 @@ type Comparison struct {
 	put, patch finding     // by method: a backend may look at If-Match in one of them alone
 	strong     atomic.Bool // an object with a strong ETag was read
 	reads      finding     // Varying, or Compared once two reads of one object were the same
+	answers    finding     // Compared once an object was read as the answer to the write before had shown it, or NotCompared
 	asks       bool
 	found      func(method string, f Finding)
 }
@@ -192,7 +193,7 @@ func (c *Comparisons) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range c.of {
-		for _, f := range [...]*finding{&one.etags, &one.put, &one.patch, &one.reads} {
+		for _, f := range [...]*finding{&one.etags, &one.put, &one.patch, &one.reads, &one.answers} {
 			f.forget()
 		}
 		one.strong.Store(false)

@@ -83,10 +83,19 @@ func (c *collection) getObject(w *storage.Write) error {
 // another kind.
 func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 	e := w.Exchanges
+	last := c.lastStored(w, target)
+	if last != nil && c.goesOnFrom(last) {
+		w.Existing.Unread = last.Unread
+		if err := c.take(w, last.Body, last.ETag, isObject); err != nil {
+			return err
+		}
+		return c.pin(w)
+	}
 	answer, err := e.ReadStored(c.Backend, target, c.Limits)
 	if err != nil {
 		return err
 	}
+	c.compareLast(w, last, answer)
 	if answer.Status() == http.StatusMethodNotAllowed && w.Info.Subresource != "" {
 		// A subresource that can only be written is a view of the object itself.
 		if answer, err = e.ReadStored(c.Backend, e.ItemTarget(&w.Info), c.Limits); err != nil {
@@ -99,7 +108,7 @@ func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 	case code != http.StatusOK:
 		return c.unread(w, answer)
 	}
-	if err := c.take(w, answer, isObject); err != nil {
+	if err := c.take(w, answer.Body(), answer.Header("ETag"), isObject); err != nil {
 		return err
 	}
 	if hasPreconditions(w.Exchanges.Head) && c.Resource.Backend.Versions != resource.NativeVersions {
@@ -123,12 +132,11 @@ func (c *collection) unread(w *storage.Write, answer *message.Response) error {
 }
 
 // take takes an object that was read as the stored one, as a client that reads it would see it.
-func (c *collection) take(w *storage.Write, answer *message.Response, isObject bool) (err error) {
+func (c *collection) take(w *storage.Write, body, etag []byte, isObject bool) (err error) {
 	e := &w.Existing
-	if e.Object, err = w.Exchanges.ParseStored(answer.Body()); err != nil {
+	if e.Object, err = w.Exchanges.ParseStored(body); err != nil {
 		return err
 	}
-	etag := answer.Header("ETag")
 	e.ETag = append(e.ETag[:0], etag...)
 	if !isObject {
 		return nil

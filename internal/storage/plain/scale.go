@@ -39,7 +39,7 @@ func (s scaleReads) Read(r *storage.Request) error {
 	case code != http.StatusOK:
 		return storage.NewBackendError(&r.Info, answer)
 	}
-	if err := s.c.take(&w, answer, true); err != nil {
+	if err := s.c.take(&w, answer.Body(), answer.Header("ETag"), true); err != nil {
 		return err
 	}
 	scale, isSet, err := s.c.scaleOf(&w, w.Existing.Object)

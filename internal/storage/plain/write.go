@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
@@ -179,6 +180,7 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 	if w.Info.Verb != resource.VerbUpdate {
 		m.Method, m.ContentType = methodPut, typeJSON
 	}
+	sent := time.Now()
 	if err := s.sendPinned(w, &m); err != nil {
 		return err
 	}
@@ -186,6 +188,7 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
+	s.c.leaveStored(w, &m, sent)
 	return s.answerWritten(w, m.Body, code)
 }
 
