@@ -1,9 +1,11 @@
 package document
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,26 +80,6 @@ func cost(f func()) float64 {
 	return least
 }
 
-func BenchmarkParseIndented(b *testing.B) {
-	var v any
-	if err := json.Unmarshal([]byte(deployment), &v); err != nil {
-		b.Fatal(err)
-	}
-	body, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		d, err := Parse(body, Limits{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		d.Release()
-	}
-}
-
 // BenchmarkAdmit reads ten fields, sets three and prints, as admission does.
 func BenchmarkAdmit(b *testing.B) {
 	body := []byte(deployment)
@@ -133,28 +115,93 @@ func admit(tb testing.TB, body, dst []byte) []byte {
 	return dst
 }
 
-// BenchmarkLargeObject parses objects of many keys, where comparing keys
-// pairwise would show.
-func BenchmarkLargeObject(b *testing.B) {
-	for _, keys := range []int{10, 100, 10000} {
-		body := []byte{'{'}
-		for i := range keys {
-			if i > 0 {
-				body = append(body, ',')
-			}
-			body = fmt.Appendf(body, `"setting-%d":"%d"`, i, i)
+// shapes are bodies that ask different things of the scanner.
+func shapes(tb testing.TB) []struct {
+	name string
+	body []byte
+} {
+	workload, err := os.ReadFile("../../bench/workload.json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	indent := func(body []byte) []byte {
+		var b bytes.Buffer
+		if err := json.Indent(&b, body, "", "  "); err != nil {
+			tb.Fatal(err)
 		}
-		body = append(body, '}')
-		b.Run(fmt.Sprint(keys), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(body)))
+		return b.Bytes()
+	}
+	list := func(n int, item func(i int) string) []byte {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = item(i)
+		}
+		return []byte(`{"items":[` + strings.Join(items, ",") + `]}`)
+	}
+	workloads := func(n int) []byte { return list(n, func(int) string { return string(workload) }) }
+	long := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 20)
+	return []struct {
+		name string
+		body []byte
+	}{
+		{"workload", workload},
+		{"10KB", workloads(8)},
+		{"100KB", workloads(80)},
+		{"indented", indent(workload)},
+		{"indented_100KB", indent(workloads(50))},
+		{"short_keys", list(1000, func(i int) string { return fmt.Sprintf(`{"a":"x","b":"y","cc":"z","d":"%d"}`, i) })},
+		{"long_strings", list(100, func(int) string { return `{"text":"` + long + `"}` })},
+		{"escapes", list(300, func(i int) string { return fmt.Sprintf(`{"line":"first \"quoted\"\nsecond\tline %d\n"}`, i) })},
+		{"non-ASCII", list(300, func(i int) string {
+			return fmt.Sprintf(`{"имя":"Пример %d","text":"Größe und Übermaß: 数据 %d"}`, i, i)
+		})},
+		{"integers", list(3000, func(i int) string { return fmt.Sprint(i * 7919) })},
+		{"floats", list(2000, func(i int) string { return fmt.Sprintf("%d.%d,-1.5e-%d", i, i*31, i%300) })},
+		{"literals", list(2000, func(i int) string { return [...]string{"true", "false", "null"}[i%3] })},
+		{"lists", list(1000, func(i int) string { return `[[],[{}],[[1]]]` })},
+		{"large_object", func() []byte {
+			members := make([]string, 2000)
+			for i := range members {
+				members[i] = fmt.Sprintf(`"setting-%d":"%d"`, i, i)
+			}
+			return []byte("{" + strings.Join(members, ",") + "}")
+		}()},
+	}
+}
+
+// BenchmarkShapes parses bodies of many shapes.
+func BenchmarkShapes(b *testing.B) {
+	for _, shape := range shapes(b) {
+		b.Run(shape.name, func(b *testing.B) {
+			b.SetBytes(int64(len(shape.body)))
 			for b.Loop() {
-				d, err := Parse(body, Limits{})
+				d, err := Parse(shape.body, Limits{})
 				if err != nil {
 					b.Fatal(err)
 				}
 				d.Release()
 			}
 		})
+	}
+}
+
+// BenchmarkNames finds each member of an object, and of those within it, among the names of all.
+func BenchmarkNames(b *testing.B) {
+	d := mustParse(b, string(shapes(b)[0].body))
+	defer d.Release()
+	seen := map[string]bool{}
+	var keys []string
+	for i := range d.tape {
+		if key := d.keyOf(&d.tape[i]); key != "" && !seen[key] {
+			seen[key], keys = true, append(keys, key)
+		}
+	}
+	names := NewNames(keys)
+	for b.Loop() {
+		for i := range d.tape {
+			if e := &d.tape[i]; e.meta&flagMember != 0 && names.find(d, e) < 0 {
+				b.Fatal(d.keyOf(e))
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package document
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -221,6 +222,32 @@ func FuzzSpelling(f *testing.F) {
 		}
 		if got := NewSpelling([]string{a, b}).IsKept(d); got != want {
 			t.Fatalf("%q, %q: kept %v, want %v: %s", a, b, got, want, text)
+		}
+	})
+}
+
+// FuzzNames compares what Names finds with a comparison of each key with each name.
+func FuzzNames(f *testing.F) {
+	f.Add("kind", "a name of 17 byte", `{"kind":{"\u006bind":1},"a name of 17 byte":2,"":3}`)
+	f.Add("", "sixteen161616161", `[{"":1},{"sixteen161616161":2}]`)
+	f.Add("eight888", "eight8888", `{"eight888":1,"eight8888":2,"eight888":3}`)
+	f.Fuzz(func(t *testing.T, a, b, text string) {
+		d, err := Parse([]byte(text), Limits{})
+		if err != nil || a == b {
+			return
+		}
+		defer d.Release()
+		names := []string{a, b}
+		set := NewNames(names)
+		for i := range d.tape {
+			n := Node{d, uint32(i)}
+			want := -1
+			if d.tape[i].meta&flagMember != 0 {
+				want = slices.Index(names, n.Key())
+			}
+			if got := set.Member(n); got != want {
+				t.Fatalf("%q in %s: got %d, want %d", n.Key(), text, got, want)
+			}
 		}
 	})
 }

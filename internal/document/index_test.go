@@ -29,6 +29,18 @@ func TestLooksForMembers(t *testing.T) {
 		"long":    func(i int) string { return strings.Repeat("x", 20) + fmt.Sprint(i) },
 		"escaped": func(i int) string { return `\u0061` + fmt.Sprint(i) },
 		"words":   func(i int) string { return fmt.Sprintf("%08d", i) },
+
+		// Only some bytes differ.
+		"first of 8":  func(i int) string { return fmt.Sprintf("%05dabc", i) },
+		"first of 16": func(i int) string { return fmt.Sprintf("%05dabcdefghijk", i) },
+		"last of 16":  func(i int) string { return fmt.Sprintf("abcdefghijk%05d", i) },
+		"cases": func(i int) string {
+			key := []byte("abcdefghijklmnopq")
+			for k := range key {
+				key[k] ^= byte(i>>k&1) << 5
+			}
+			return string(key)
+		},
 	} {
 		var b strings.Builder
 		b.WriteByte('{')

@@ -1,17 +1,27 @@
 package document
 
+import "unsafe"
+
 // scanLiteral returns the offset after the literal at src[i] and its kind, 0
 // if there is none.
 func scanLiteral(src []byte, i int) (int, uint32) {
-	switch rest := src[i:]; {
-	case len(rest) >= 4 && string(rest[:4]) == "true":
-		return i + 4, uint32(Bool)
-	case len(rest) >= 5 && string(rest[:5]) == "false":
-		return i + 5, uint32(Bool)
-	case len(rest) >= 4 && string(rest[:4]) == "null":
-		return i + 4, uint32(Null)
+	size, kind := literal(shortWord(unsafe.Pointer(&src[i]), min(len(src)-i, 8)))
+	return i + size, kind
+}
+
+// literal is the size and the kind of the literal that a word begins with, 0 if there is none.
+func literal(word uint64) (size int, kind uint32) {
+	switch uint32(word) {
+	case 't' | 'r'<<8 | 'u'<<16 | 'e'<<24:
+		return 4, uint32(Bool)
+	case 'n' | 'u'<<8 | 'l'<<16 | 'l'<<24:
+		return 4, uint32(Null)
+	case 'f' | 'a'<<8 | 'l'<<16 | 's'<<24:
+		if byte(word>>32) == 'e' {
+			return 5, uint32(Bool)
+		}
 	}
-	return i, 0
+	return 0, 0
 }
 
 // badValue says why no value begins at src[i].

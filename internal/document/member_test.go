@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -35,6 +36,28 @@ func TestNames(t *testing.T) {
 			t.Errorf("%d names: what is no member must not have one", size)
 		}
 		d.Release()
+	}
+}
+
+// Names of every length are found, wherever in a body the key is, and in what edits added.
+func TestNamesOfEveryLength(t *testing.T) {
+	var names []string
+	for size := range 40 {
+		names = append(names, strings.Repeat("x", size))
+	}
+	set := NewNames(names)
+	for want, name := range names {
+		for _, text := range []string{`{"` + name + `":1}`, `{"` + name + `":1}` + strings.Repeat(" ", 20)} {
+			d := mustParse(t, text)
+			if got := set.Member(d.Root().First()); got != want {
+				t.Errorf("%q in %s: got %d, want %d", name, text, got, want)
+			}
+			d.Set(d.Root(), name+"x", []byte("2"))
+			if got := set.Member(d.Root().First().Next()); got != want+1 && want+1 < len(names) {
+				t.Errorf("%q added to %s: got %d, want %d", name+"x", text, got, want+1)
+			}
+			d.Release()
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package document
 
-import "strconv"
+import (
+	"strconv"
+	"unsafe"
+)
 
 // scanNumber checks the number at src[i]. It returns the offset after it and
 // its kind and flags, or the offset of the offending byte with a message.
@@ -10,9 +13,7 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 		i++
 	}
 	digits := i
-	for i < len(src) && src[i]-'0' <= 9 {
-		i++
-	}
+	i = skipDigits(src, i)
 	if i == digits {
 		return i, 0, Syntax, unexpected(src, i, "a digit")
 	}
@@ -28,9 +29,7 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 	if src[i] == '.' {
 		i++
 		digits = i
-		for i < len(src) && src[i]-'0' <= 9 {
-			i++
-		}
+		i = skipDigits(src, i)
 		if i == digits {
 			return i, 0, Syntax, unexpected(src, i, "a digit")
 		}
@@ -43,9 +42,7 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 			i++
 		}
 		digits = i
-		for i < len(src) && src[i]-'0' <= 9 {
-			i++
-		}
+		i = skipDigits(src, i)
 		if i == digits {
 			return i, 0, Syntax, unexpected(src, i, "a digit")
 		}
@@ -60,6 +57,19 @@ func scanNumber(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 		return from, 0, Range, msgRange
 	}
 	return i, uint32(Number), 0, ""
+}
+
+// skipDigits returns the offset of the next byte from i that is no digit.
+func skipDigits(src []byte, i int) int {
+	for ; i+8 <= len(src); i += 8 {
+		if marks := notDigit(load64(unsafe.Pointer(unsafe.SliceData(src)), i)); marks != 0 {
+			return i + firstMarked(marks)
+		}
+	}
+	for i < len(src) && src[i]-'0' <= 9 {
+		i++
+	}
+	return i
 }
 
 const (

@@ -2,7 +2,6 @@ package document
 
 import (
 	"math/bits"
-	"unicode/utf8"
 	"unsafe"
 )
 
@@ -11,17 +10,37 @@ const (
 	ones     = 0x0101010101010101
 	highBits = 0x8080808080808080
 	spaces   = 0x2020202020202020
+	zeros    = 0x3030303030303030
 )
 
 // special marks, with the high bit of its byte, the first byte of w that may
 // not pass unseen in a string: a quotation mark, a backslash or a control
-// character. Bytes above the first marked one may be marked wrongly. XOR with 2
-// takes the quotation mark to 0x20 and leaves control characters below it.
-func special(w uint64) uint64 {
+// character. Bytes above the first marked one may be marked wrongly.
+func special(w uint64) uint64 { return belowZero(w) &^ w & highBits }
+
+// specialOrWide is special that marks bytes beyond ASCII too.
+func specialOrWide(w uint64) uint64 { return (belowZero(w) | w) & highBits }
+
+// belowZero sets the high bit of the bytes that special marks, and of others only if they had it or
+// are above those. XOR with 2 takes the quotation mark to 0x20 and leaves control characters below.
+func belowZero(w uint64) uint64 {
 	control := (w ^ 0x02*ones) - 0x21*ones
 	backslash := (w ^ '\\'*ones) - ones
-	return (control | backslash) &^ w & highBits
+	return control | backslash
 }
+
+// notDigit marks, with the high bit of its byte, the first byte of w that is no digit. Bytes above
+// it may be marked wrongly.
+func notDigit(w uint64) uint64 {
+	w ^= zeros
+	return (w + (0x80-10)*ones | w) & highBits
+}
+
+// firstMarked is the place of the first byte that is marked, from 0. One must be.
+func firstMarked(marks uint64) int { return bits.TrailingZeros64(marks) >> 3 }
+
+// below has all bits of the bytes below the first one that is marked. One must be.
+func below(marks uint64) uint64 { return (marks - 1) &^ marks >> 7 }
 
 // blank reports whether a byte is one of the four that are white space in JSON.
 func blank(c byte) bool {
@@ -30,46 +49,44 @@ func blank(c byte) bool {
 
 // skipBlank returns the offset of the next byte from i that is not blank.
 func skipBlank(src []byte, i int) int {
-	for i < len(src) {
-		if !blank(src[i]) {
-			return i
-		}
+	base := unsafe.Pointer(unsafe.SliceData(src))
+	for i < len(src) && blank(src[i]) {
 		i++
-		for i+8 <= len(src) && load64(unsafe.Pointer(unsafe.SliceData(src)), i) == spaces {
+		for i+8 <= len(src) {
+			word := load64(base, i) ^ spaces
+			if word != 0 {
+				i += firstMarked(word)
+				break
+			}
 			i += 8
 		}
 	}
 	return i
 }
 
-// plain returns the offset from i on of the quotation mark that ends a string, and whether there
-// are bytes beyond ASCII up to there or little further. It is -1 if a backslash or a control
-// character comes before, or the mark is not followed by the few bytes that it takes to look for it
-// in words of eight; wide is the last offset at which such a word begins.
-func plain(base unsafe.Pointer, i, wide int) (at int, ascii bool) {
-	var all uint64 // every byte, or-ed together
-	for ; i <= wide; i += 8 {
-		word := load64(base, i)
-		all |= word
-		if mask := special(word); mask != 0 {
-			i += bits.TrailingZeros64(mask) >> 3
-			if *(*byte)(unsafe.Add(base, i)) != '"' {
-				return -1, false
-			}
-			return i, all&highBits == 0
-		}
-	}
-	return -1, false
-}
-
 // A scanner is one reading of a text onto the tape. Its methods take the offset
 // of what they read and return the offset behind it, or fail.
 type scanner struct {
-	src    []byte
-	tape   []entry // with all of its capacity
-	n      uint32  // the next free entry
-	origin uint32  // flags of entries
-	depth  int     // how many containers may still be opened
+	src  []byte
+	base unsafe.Pointer // of src
+	wide int            // the last offset in src at which a word of eight bytes begins
+
+	tape         []entry        // with all of its capacity
+	entries      unsafe.Pointer // of tape
+	room         uint32         // how many entries it has
+	n            uint32         // the next free entry
+	item, member uint32         // flags of values in lists and in objects
+
+	// The innermost container that is open.
+	node    uint32
+	last    uint32 // the latest of its children
+	count   uint32 // how many they are
+	folds   uint64 // a bit for each of their keys, which keys share that differ in case alone
+	closing byte   // the mark that ends it
+
+	top, first uint32 // the outermost container, and its first child
+	depth      int    // how many containers may still be opened
+
 	d      *Document
 	limits Limits
 
@@ -77,6 +94,11 @@ type scanner struct {
 	msg   string
 	at    int
 	where uint32 // the entry in error
+}
+
+// use makes the scanner write to the tape.
+func (s *scanner) use(tape []entry) {
+	s.tape, s.entries, s.room = tape, unsafe.Pointer(unsafe.SliceData(tape)), uint32(len(tape))
 }
 
 // broken is the offset behind what cannot be read.
@@ -93,10 +115,16 @@ func (s *scanner) fail(i int, x uint32, code ErrorCode, msg string) int {
 // already filled in; what is below it goes to the tape's end, with the flags of
 // origin.
 func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) error {
-	s := scanner{src: src, tape: d.room(), n: uint32(len(d.tape)), origin: origin, depth: limits.Depth, d: d, limits: limits}
-	if limits.Nodes < len(s.tape) {
-		s.tape = s.tape[:max(limits.Nodes, int(s.n))]
+	n, tape := uint32(len(d.tape)), d.room()
+	s := scanner{
+		src: src, base: unsafe.Pointer(unsafe.SliceData(src)), wide: len(src) - 8,
+		n: n, item: origin, member: origin | flagMember,
+		first: n, depth: limits.Depth, d: d, limits: limits,
 	}
+	if limits.Nodes < len(tape) {
+		tape = tape[:max(limits.Nodes, int(n))]
+	}
+	s.use(tape)
 	i = skipBlank(src, i)
 	if i >= len(src) {
 		i = s.fail(i, 0, Syntax, "document must not be empty")
@@ -108,10 +136,11 @@ func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) e
 			i = s.fail(i, 0, Syntax, unexpected(src, i, "the end of the document"))
 		}
 	}
-	d.tape = s.tape[:s.n]
 	if i == broken {
+		d.tape = s.tape[:s.n]
 		return &Error{Offset: s.at, Path: d.pathOf(s.where), Code: s.code, Msg: s.msg}
 	}
+	d.tape = s.tape[:s.n]
 	if !d.charge() {
 		return &Error{Code: NoMemory, Msg: msgNoMemory}
 	}
@@ -120,61 +149,47 @@ func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) e
 
 // value reads the value of entry x, which begins at i before the end.
 func (s *scanner) value(i int, x, place uint32) int {
-	t := &s.tape[x]
-	t.off = uint32(i)
-	var j int
-	var flags uint32
-	switch c := s.src[i]; {
-	case c == '{':
-		t.meta = place | uint32(Object)
-		return s.object(i, x)
-	case c == '[':
-		t.meta = place | uint32(Array)
-		return s.array(i, x)
-	case c == '"':
-		return s.text(i, x, place)
-	case c == '-' || c-'0' <= 9:
-		var code ErrorCode
-		var msg string
-		j, flags, code, msg = scanNumber(s.src, i)
-		if msg != "" {
-			return s.fail(j, x, code, msg)
-		}
-	default:
-		if j, flags = scanLiteral(s.src, i); flags == 0 {
-			code, msg := badValue(s.src, i)
-			return s.fail(i, x, code, msg)
-		}
+	if s.src[i]|0x20 == '{' {
+		s.tape[x].meta = place
+		return s.container(i, x)
 	}
-	t.end = uint32(j)
-	t.meta = place | flags
+	return s.scalar(i, x, place)
+}
+
+// scalar is value for all but objects and lists.
+func (s *scanner) scalar(i int, x, place uint32) int {
+	j, flags, code, msg := scanScalar(s.src, i)
+	if msg != "" {
+		return s.fail(j, x, code, msg)
+	}
+	t := &s.tape[x]
+	t.off, t.end, t.meta = uint32(i), uint32(j), place|flags
 	return j
 }
 
-// text reads a string.
-func (s *scanner) text(i int, x, place uint32) int {
-	t := &s.tape[x]
-	t.off = uint32(i)
-	flags := uint32(String)
-	j, ascii := plain(unsafe.Pointer(unsafe.SliceData(s.src)), i+1, len(s.src)-8)
-	if j < 0 || !ascii && !utf8.Valid(s.src[i+1:j]) {
-		var code ErrorCode
-		var msg string
-		if j, flags, code, msg = scanString(s.src, i+1); msg != "" {
-			return s.fail(j, x, code, msg)
+// scanScalar checks the value at src[i] if it is no object and no list. It returns the offset after
+// it and its kind and flags, or the offset of the offending byte with a message.
+func scanScalar(src []byte, i int) (at int, flags uint32, code ErrorCode, msg string) {
+	switch c := src[i]; {
+	case c == '"':
+		at, flags, code, msg = scanString(src, i+1)
+		if msg == "" {
+			at, flags = at+1, flags|uint32(String)
 		}
-		flags |= uint32(String)
+	case c == '-' || c-'0' <= 9:
+		return scanNumber(src, i)
+	default:
+		if at, flags = scanLiteral(src, i); flags == 0 {
+			code, msg = badValue(src, i)
+		}
 	}
-	t.end = uint32(j + 1)
-	t.meta = place | flags
-	return j + 1
+	return at, flags, code, msg
 }
 
 // grow makes room for another child of the container node, if there may be one.
 func (s *scanner) grow(i int, node uint32) bool {
 	tape, code := s.d.grow(s.tape, i, len(s.src), s.limits.Nodes)
 	if tape == nil {
-		s.tape = s.d.tape
 		msg := msgNoMemory
 		if code == TooManyNodes {
 			msg = msgTooMany(s.limits.Nodes)
@@ -182,6 +197,6 @@ func (s *scanner) grow(i int, node uint32) bool {
 		s.fail(i, node, code, msg)
 		return false
 	}
-	s.tape = tape
+	s.use(tape)
 	return true
 }

@@ -2,210 +2,354 @@ package document
 
 import (
 	"bytes"
-	"unicode/utf8"
 	"unsafe"
 )
 
-// open begins a container, close ends it.
-func (s *scanner) open(i int, node uint32) int {
-	if s.depth == 0 {
-		return s.fail(i, node, TooDeep, msgTooDeep(s.limits.Depth))
+// container reads the object or list of the entry top, which begins at i, and all that is in it.
+// Each turn of the loop reads a value, what follows it up to the next one, and the key of that. It is
+// one long method so that what is usual takes no call, and is read in words of eight bytes. The
+// methods below read all else, and the last bytes of the text.
+//
+// The entry of an open container keeps what the scanner knows of it while one of its children is
+// read: in end the number of its children, and in last and count the bits of their keys.
+func (s *scanner) container(i int, top uint32) int {
+	t := s.entry(top) // the latest entry
+	c := byteAt(s.base, i)
+	s.top, s.node, s.last = top, top, top
+	for {
+		// The value of the latest entry begins at i, with c.
+		if c == '"' {
+			j := i + 1
+			for {
+				if j > s.wide {
+					goto scalar
+				}
+				if marks := specialOrWide(load64(s.base, j)); marks != 0 {
+					j += firstMarked(marks)
+					break
+				}
+				j += 8
+			}
+			if byteAt(s.base, j) != '"' {
+				goto scalar
+			}
+			t.off = uint32(i)
+			i = j + 1
+			t.end = uint32(i)
+			t.meta |= uint32(String)
+			if j <= s.wide && load32(s.base, j)&0xffffff == '"'|','<<8|'"'<<16 {
+				i++
+				c = '"'
+				goto child
+			}
+			goto behind
+		}
+		if c|0x20 == '{' {
+			if s.depth--; s.depth < 0 {
+				return s.fail(i, s.last, TooDeep, msgTooDeep(s.limits.Depth))
+			}
+			p := s.entry(s.node)
+			p.end, p.last, p.count = s.count, uint32(s.folds), uint32(s.folds>>32)
+			s.node, s.last, s.count, s.folds = s.last, 0, 0, 0
+			s.closing = c + 2
+			kind := uint32(Array)
+			if c == '{' {
+				kind = uint32(Object)
+			}
+			t.meta |= kind
+			t.off = uint32(i)
+			if i++; i < len(s.src) && byteAt(s.base, i) == s.closing {
+				goto behind
+			}
+			goto next
+		}
+		if i <= s.wide {
+			word, size, kind := load64(s.base, i), 0, uint32(Number)|flagInteger
+			if c-'0' > 9 {
+				size, kind = literal(word)
+			} else if marks := notDigit(word); marks != 0 {
+				size = firstMarked(marks)
+				if e := byte(word >> (8 * size)); e == '.' || e|0x20 == 'e' || c == '0' && size > 1 {
+					goto scalar
+				}
+			}
+			if size > 0 {
+				t.off = uint32(i)
+				i += size
+				t.end = uint32(i)
+				t.meta |= kind
+				goto behind
+			}
+		}
+
+	scalar:
+		if i = s.scalar(i, s.last, t.meta); i == broken {
+			return broken
+		}
+
+	behind: // a child of node, or an opening bracket that the closing one follows
+		if i >= len(s.src) {
+			return s.badEnd(i)
+		}
+		if c = byteAt(s.base, i); c <= ' ' {
+			if i = skipBlank(s.src, i); i >= len(s.src) {
+				return s.badEnd(i)
+			}
+			c = byteAt(s.base, i)
+		}
+		if c == s.closing {
+			i++
+			node := s.node
+			p := s.entry(node)
+			p.end, p.last, p.count = uint32(i), s.last, s.count
+			if s.last != 0 {
+				s.entry(s.last).next = 0
+			}
+			s.depth++
+			if (s.count > indexFrom || node == s.top) && !s.finish(node) {
+				return broken
+			}
+			if node == s.top {
+				return i
+			}
+			p.next = s.n
+			s.last, s.node = node, p.parent
+			p = s.entry(p.parent)
+			s.count, s.folds = p.end, uint64(p.last)|uint64(p.count)<<32
+			s.closing = closers[p.meta&kindMask]
+			goto behind
+		}
+		if c != ',' {
+			return s.badEnd(i)
+		}
+		i++
+
+	next: // a child of node must follow, unless node has just been opened
+		if i >= len(s.src) {
+			return s.badChild(i)
+		}
+		if c = byteAt(s.base, i); c <= ' ' {
+			if i = skipBlank(s.src, i); i >= len(s.src) {
+				return s.badChild(i)
+			}
+			if c = byteAt(s.base, i); c == s.closing && s.count == 0 {
+				goto behind
+			}
+		}
+
+	child: // begins at i, with c
+		{
+			x := s.n
+			if x >= s.room && !s.grow(i, s.node) {
+				return broken
+			}
+			t = s.entry(x)
+			t.parent = s.node
+			s.last = x
+			s.count++
+			s.n, t.next = x+1, x+1 // as if it had no children
+		}
+		if s.closing != '}' {
+			t.meta = s.item
+			continue
+		}
+		t.meta = s.member
+		if c != '"' {
+			return s.badChild(i)
+		}
+		if i++; i > s.wide {
+			goto oddKey
+		}
+		{
+			var (
+				word  = load64(s.base, i)
+				marks = specialOrWide(word)
+				j     int
+				hash  uint32
+				fold  uint64
+			)
+			if marks != 0 {
+				if j = i + firstMarked(marks); byteAt(s.base, j) != '"' {
+					goto oddKey
+				}
+				word &= below(marks)
+				hash, fold = hashShort(word), coarseShort(word)
+			} else {
+				if j = i + 8; j > s.wide {
+					goto oddKey
+				}
+				if marks = specialOrWide(load64(s.base, j)); marks == 0 {
+					goto longKey
+				}
+				if j += firstMarked(marks); byteAt(s.base, j) != '"' {
+					goto oddKey
+				}
+				if j == i+8 {
+					hash, fold = hashShort(word), coarseShort(word)
+				} else {
+					last := load64(s.base, j-8)
+					hash, fold = hashMedium(word, last, j-i), coarseMedium(word, last)
+				}
+			}
+			t.key, t.keyEnd, t.hash = uint32(i), uint32(j), hash
+			i = j
+			if !s.isApart(fold) && !s.meet() {
+				return broken
+			}
+		}
+		goto colon
+
+	longKey:
+		if i = s.longKey(i, t); i == broken {
+			return broken
+		}
+		goto colon
+
+	oddKey:
+		if i = s.oddKey(i, t); i == broken {
+			return broken
+		}
+
+	colon: // must follow the quotation mark at i
+		if i < s.wide && byteAt(s.base, i+1) == ':' {
+			if c = byteAt(s.base, i+2); c > ' ' {
+				i += 2
+				continue
+			}
+			if c == ' ' {
+				if c = byteAt(s.base, i+3); c > ' ' {
+					i += 3
+					continue
+				}
+			}
+		}
+		if i = s.colon(i + 1); i == broken {
+			return broken
+		}
+		c = byteAt(s.base, i)
 	}
-	s.depth--
-	if i++; i < len(s.src) && blank(s.src[i]) {
-		i = skipBlank(s.src, i)
-	}
-	return i
 }
 
-func (s *scanner) close(i int, node, first, last, count uint32) {
-	s.depth++
-	t := &s.tape[node]
-	t.end, t.last, t.count = uint32(i), last, count
-	if last == 0 {
-		return
+// closers are the marks that end containers, by kind.
+const closers = "     }] "
+
+// entry is the entry x of the tape, which must be there.
+func (s *scanner) entry(x uint32) *entry {
+	return (*entry)(unsafe.Add(s.entries, uintptr(x)*unsafe.Sizeof(entry{})))
+}
+
+// badEnd fails because no child and no end of the container follows a child.
+func (s *scanner) badEnd(i int) int {
+	return s.fail(i, s.node, Syntax, unexpected(s.src, i, wantNext(s.closing == '}')))
+}
+
+// badChild fails because no child of the container begins at i.
+func (s *scanner) badChild(i int) int {
+	required := "a value"
+	if s.closing == '}' {
+		required = "a key in double quotes"
 	}
-	s.tape[last].next = 0
-	if first != node+1 {
+	return s.fail(i, s.node, Syntax, unexpected(s.src, i, required))
+}
+
+// finish ends the outermost container, or an object with many members, of which it makes the index.
+func (s *scanner) finish(node uint32) bool {
+	t := &s.tape[node]
+	first, last := s.firstOf(node), t.last
+	if last != 0 && first != node+1 {
 		s.tape[last].next = wrap | first
 		t.meta |= flagHead
 	}
+	if t.count <= indexFrom || t.meta&kindMask != uint32(Object) {
+		return true
+	}
+	k := s.d.indexParsed(s.tape, s.src, node, last, t.count, &s.limits)
+	if k != 0 {
+		s.fail(int(s.tape[k].key)-1, k, Duplicate, msgDuplicate(s.src, &s.tape[k]))
+	}
+	return k == 0
 }
 
-// array reads the list node, which begins at i.
-func (s *scanner) array(i int, node uint32) int {
-	if i = s.open(i, node); i == broken {
-		return broken
+// firstOf is the first child of a container that has children. Those of the outermost one may stand
+// elsewhere than behind it.
+func (s *scanner) firstOf(node uint32) uint32 {
+	if node == s.top {
+		return s.first
 	}
-	src := s.src
-	var last, count uint32
-	first := s.n
-	if i >= len(src) || src[i] != ']' {
-		for {
-			if i >= len(src) {
-				return s.fail(i, node, Syntax, unexpected(src, i, "a value"))
-			}
-			x := s.n
-			if int(x) >= len(s.tape) && !s.grow(i, node) {
-				return broken
-			}
-			s.n = x + 1
-			s.tape[x].parent = node
-			last = x
-			count++
-			if i = s.value(i, x, s.origin); i == broken {
-				return broken
-			}
-			s.tape[x].next = s.n // the index of the next one
-			if i < len(src) && blank(src[i]) {
-				i = skipBlank(src, i)
-			}
-			if i >= len(src) || src[i] != ',' {
-				break
-			}
-			if i++; i < len(src) && blank(src[i]) {
-				i = skipBlank(src, i)
-			}
-		}
-		if i >= len(src) || src[i] != ']' {
-			return s.fail(i, node, Syntax, unexpected(src, i, wantNext(false)))
-		}
-	}
-	s.close(i+1, node, first, last, count)
-	return i + 1
+	return node + 1
 }
 
-// object reads the object node, which begins at i. Texts without white space
-// take the way of fewest looks.
-func (s *scanner) object(i int, node uint32) int {
-	if i = s.open(i, node); i == broken {
-		return broken
-	}
-	src := s.src
-	base, wide := unsafe.Pointer(unsafe.SliceData(src)), len(src)-8
-	var last, count uint32
-	var seen uint64  // a bit for each key hash so far, modulo 64
-	var folds uint64 // the same by hashes that keys share which differ in case alone
-	first := s.n
-	if i < len(src) && src[i] == '}' {
-		s.close(i+1, node, first, 0, 0)
-		return i + 1
-	}
-	for {
-		if i >= len(src) || src[i] != '"' {
-			return s.fail(i, node, Syntax, unexpected(src, i, "a key in double quotes"))
-		}
-		x := s.n
-		if int(x) >= len(s.tape) && !s.grow(i, node) {
-			return broken
-		}
-		s.n = x + 1
-		t := &s.tape[x]
-		t.parent = node
-		last = x
-		count++
+// isApart notes the coarse hash of a key of the object, and reports whether no earlier key has the
+// same bit.
+func (s *scanner) isApart(fold uint64) bool {
+	bit, folds := uint64(1)<<(fold>>58), s.folds
+	s.folds = folds | bit
+	return folds&bit == 0
+}
 
-		start := i + 1
-		place := s.origin | flagMember
-		var hash uint32
-		var fold uint64
-		j, ascii := plain(base, start, wide)
-		if j < 0 || !ascii && !utf8.Valid(src[start:j]) {
-			var flags uint32
-			if j, hash, flags = s.oddKey(start, node); j == broken {
-				return broken
-			}
-			place |= flags
-			if flags == 0 {
-				fold = coarseOf(viewString(src[start:j]))
-			} else {
-				s.d.alike = true // perhaps: keys are compared as they are spelled
-			}
-		} else if size := j - start; size <= 8 { // plain has read eight bytes; a shift by 64 leaves no bits
-			word := load64(base, start) & (1<<(size*8) - 1)
-			hash, fold = hashShort(word, size), coarseShort(word)
-		} else if size <= 16 {
-			first, last := load64(base, start), load64(base, j-8)
-			hash, fold = hashMedium(first, last, size), coarseMedium(first, last)
-		} else {
-			hash, fold = hashLong(unsafe.Add(base, start), size), coarseLong(unsafe.Add(base, start), size)
+// longKey reads the key of the member t if it has more than 16 bytes, all of them ASCII without
+// escapes, which holds for the first 16; else as oddKey.
+func (s *scanner) longKey(start int, t *entry) int {
+	for end := start + 16; end <= s.wide; end += 8 {
+		marks := specialOrWide(load64(s.base, end))
+		if marks == 0 {
+			continue
 		}
-		if !ascii && !isASCII(viewString(src[start:j])) {
-			s.d.alike = true // perhaps: no other variants are looked for than ASCII has
-		}
-		t.key, t.keyEnd, t.hash, t.meta = uint32(start), uint32(j), hash, place
-		// Few keys are compared pairwise, and only when the hash's bit was seen
-		// before. Many are left to the index, which is built when the object ends.
-		bit := uint64(1) << (hash & 63)
-		if seen&bit != 0 && count <= indexFrom {
-			if k := s.repeats(first, x); k != 0 && !s.limits.allow(&s.tape[k], t) {
-				return s.fail(start-1, x, Duplicate, msgDuplicate(src, t))
-			}
-		}
-		seen |= bit
-		if bit = 1 << (fold >> 58); folds&bit != 0 && !s.d.alike {
-			s.d.alike = count > pairsUpTo || s.isAlike(first, x)
-		}
-		folds |= bit
-
-		if i = j + 1; i+1 < len(src) && src[i] == ':' && src[i+1] > ' ' {
-			i++
-		} else if i = s.colon(i, x); i == broken {
-			return broken
-		}
-		if src[i] == '"' {
-			if j, ascii := plain(base, i+1, wide); j >= 0 && (ascii || utf8.Valid(src[i+1:j])) {
-				t.off, t.end, t.meta = uint32(i), uint32(j+1), place|uint32(String)
-				i = j + 1
-			} else if i = s.text(i, x, place); i == broken {
-				return broken
-			}
-			if t.next = x + 1; i+1 < len(src) && src[i] == ',' && src[i+1] == '"' {
-				i++
-				continue
-			}
-		} else {
-			if i = s.value(i, x, place); i == broken {
-				return broken
-			}
-			s.tape[x].next = s.n // the index of the next member
-		}
-		if i < len(src) && blank(src[i]) {
-			i = skipBlank(src, i)
-		}
-		if i >= len(src) || src[i] != ',' {
+		end += firstMarked(marks)
+		key, size := unsafe.Add(s.base, start), end-start
+		if byteAt(s.base, end) != '"' || size == 16 {
 			break
 		}
-		if i++; i < len(src) && blank(src[i]) {
-			i = skipBlank(src, i)
+		t.key, t.keyEnd, t.hash = uint32(start), uint32(end), hashLong(key, size)
+		if !s.isApart(coarseLong(key, size)) && !s.meet() {
+			return broken
 		}
+		return end
 	}
-	if i >= len(src) || src[i] != '}' {
-		return s.fail(i, node, Syntax, unexpected(src, i, wantNext(true)))
-	}
-	s.close(i+1, node, first, last, count)
-	if count > indexFrom {
-		if k := s.d.indexParsed(s.tape, src, node, last, count, &s.limits); k != 0 {
-			return s.fail(int(s.tape[k].key)-1, k, Duplicate, msgDuplicate(src, &s.tape[k]))
-		}
-	}
-	return i + 1
+	return s.oddKey(start, t)
 }
 
-// oddKey reads a key from behind its opening quotation mark up to the closing
+// oddKey reads the key of the member t from behind its opening quotation mark up to the closing
 // one, whatever is in it.
-func (s *scanner) oddKey(start int, object uint32) (end int, hash, flags uint32) {
+func (s *scanner) oddKey(start int, t *entry) int {
 	end, flags, code, msg := scanString(s.src, start)
-	if msg == "" && flags&flagNUL != 0 && !s.limits.trusted {
+	if flags&flagNUL != 0 && msg == "" && !s.limits.trusted {
 		end, code, msg = start, Encoding, msgKeyNUL
 	}
 	if msg != "" {
-		return s.fail(end, object, code, msg), 0, 0
+		return s.fail(end, s.node, code, msg)
 	}
-	if flags&flagEscaped != 0 {
-		return end, hashEscaped(s.src[start:end]), flagKeyEscaped
+	var buf [64]byte
+	raw := s.src[start:end]
+	key := viewString(raw)
+	if flags != 0 {
+		t.meta |= flagKeyEscaped
+		key = viewString(appendDecoded(buf[:0], raw))
 	}
-	return end, hashString(viewString(s.src[start:end])), 0
+	if flags != 0 || !isASCII(key) {
+		s.d.alike = true // perhaps: no other variants are looked for than ASCII has without escapes
+	}
+	t.key, t.keyEnd, t.hash = uint32(start), uint32(end), hashString(key)
+	if !s.isApart(coarseOf(key)) && !s.meet() {
+		return broken
+	}
+	return end
+}
+
+// meet compares the latest member of an object with the earlier ones. One of them may have the same
+// key, or one that differs in case alone. It reports whether the member may be there. Few keys are
+// compared pairwise, many when the object ends.
+func (s *scanner) meet() bool {
+	x := s.last
+	first, t := s.firstOf(s.node), &s.tape[x]
+	if s.count <= indexFrom {
+		if k := s.repeats(first, x); k != 0 && !s.limits.allow(&s.tape[k], t) {
+			s.fail(int(t.key)-1, x, Duplicate, msgDuplicate(s.src, t))
+			return false
+		}
+	}
+	s.d.alike = s.d.alike || s.count > pairsUpTo || s.isAlike(first, x)
+	return true
 }
 
 // repeats returns the earlier member of the object that has the key of the member x, 0 if there is
@@ -246,13 +390,13 @@ func (l *Limits) allow(first, again *entry) bool {
 	return true
 }
 
-// colon reads what stands between the key of the member x and its value.
-func (s *scanner) colon(i int, x uint32) int {
+// colon reads what stands between the key of the latest member and its value.
+func (s *scanner) colon(i int) int {
 	if i = skipBlank(s.src, i); i >= len(s.src) || s.src[i] != ':' {
-		return s.fail(i, x, Syntax, unexpected(s.src, i, "':'"))
+		return s.fail(i, s.last, Syntax, unexpected(s.src, i, "':'"))
 	}
 	if i = skipBlank(s.src, i+1); i >= len(s.src) {
-		return s.fail(i, x, Syntax, unexpected(s.src, i, "a value"))
+		return s.fail(i, s.last, Syntax, unexpected(s.src, i, "a value"))
 	}
 	return i
 }

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"math/bits"
 	"unsafe"
 )
 
@@ -251,7 +250,7 @@ func (s *Stream) stringEnd(src []byte, i int) (end int, whole bool) {
 		}
 		for i+8 <= len(src) {
 			if stop := special(load64(base, i)); stop != 0 {
-				i += bits.TrailingZeros64(stop) >> 3
+				i += firstMarked(stop)
 				break
 			}
 			i += 8
@@ -297,24 +296,7 @@ func (s *Stream) itemEnd(src []byte, i int) (end int, whole bool) {
 
 // check reads a whole token that is no item.
 func (s *Stream) check(raw []byte) error {
-	var (
-		at    int
-		flags uint32
-		code  ErrorCode
-		msg   string
-	)
-	switch c := raw[0]; {
-	case c == '"':
-		if at, flags, code, msg = scanString(raw, 1); msg == "" {
-			at++
-		}
-	case c == '-' || c-'0' <= 9:
-		at, _, code, msg = scanNumber(raw, 0)
-	default:
-		if at, flags = scanLiteral(raw, 0); flags == 0 {
-			code, msg = badValue(raw, 0)
-		}
-	}
+	at, flags, code, msg := scanScalar(raw, 0)
 	if msg == "" && at < len(raw) {
 		msg = unexpected(raw, at, "the end of a value")
 	}

@@ -2,7 +2,6 @@ package document
 
 import (
 	"bytes"
-	"math/bits"
 	"unicode/utf8"
 	"unsafe"
 
@@ -31,10 +30,8 @@ func scanString(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 	base := unsafe.Pointer(unsafe.SliceData(src))
 	for {
 		for i+8 <= len(src) {
-			word := load64(base, i)
-			if stop := special(word) | word&highBits; stop != 0 {
-				// Marks above the first one may be wrong, those below it are not there.
-				i += bits.TrailingZeros64(stop) >> 3
+			if marks := specialOrWide(load64(base, i)); marks != 0 {
+				i += firstMarked(marks)
 				break
 			}
 			i += 8
@@ -60,13 +57,36 @@ func scanString(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 		case c < utf8.RuneSelf:
 			i++
 		default:
-			r, size := utf8.DecodeRune(src[i:])
-			if r == utf8.RuneError && size == 1 {
-				return i, flags, Encoding, "strings must be valid UTF-8"
+			for { // characters beyond ASCII mostly come in words
+				size := scanWide(src, i)
+				if size == 0 {
+					return i, flags, Encoding, "strings must be valid UTF-8"
+				}
+				if i += size; i >= len(src) || src[i] < utf8.RuneSelf {
+					break
+				}
 			}
-			i += size
 		}
 	}
+}
+
+// scanWide returns the size of the character beyond ASCII at src[i], 0 if it is not valid UTF-8.
+func scanWide(src []byte, i int) int {
+	if i+4 <= len(src) {
+		word := load32(unsafe.Pointer(unsafe.SliceData(src)), i)
+		if word&0xc0e0 == 0x80c0 && word&0x1e != 0 { // two bytes, and no less would do
+			return 2
+		}
+		if word&0xc0c0f0 == 0x8080e0 { // three bytes; neither would less do, nor is it a surrogate
+			if least := word & 0x200f; least != 0 && least != 0x200d {
+				return 3
+			}
+		}
+	}
+	if r, size := utf8.DecodeRune(src[i:]); r != utf8.RuneError || size > 1 {
+		return size
+	}
+	return 0
 }
 
 // scanEscape checks the escape that b begins with. Surrogates must come in pairs.
