@@ -16,7 +16,8 @@ type validatingPolicies struct {
 }
 
 // policy takes a ValidatingAdmissionPolicy. v1beta1 has the same fields as v1.
-func (v *validatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.ValidatingAdmissionPolicy) {
+func (v *validatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.ValidatingAdmissionPolicy) {
+	l.useAnnotation(o, p.Annotations)
 	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
 		from: o, params: p.Spec.ParamKind,
 		compile: func(states []string) (*vap.Policy, field.ErrorList) {
@@ -30,6 +31,7 @@ func (v *validatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv
 }
 
 func (v *validatingPolicies) binding(l *loader, o *manifest.Object, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+	l.useAnnotation(o, b.Annotations)
 	compiled, errs := vap.CompileBinding(b)
 	v.bound.bind(l, o, b.Spec.PolicyName, b.Spec.ParamRef, compiled, errs)
 }
@@ -48,7 +50,8 @@ type mutatingPolicies struct {
 }
 
 // policy takes a MutatingAdmissionPolicy. v1beta1 and v1alpha1 have the same fields as v1.
-func (m *mutatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy) {
+func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy) {
+	l.useAnnotation(o, p.Annotations)
 	if m.specs == nil {
 		m.specs = map[*manifest.Object]*admissionv1.MutatingAdmissionPolicy{}
 	}
@@ -65,6 +68,7 @@ func (m *mutatingPolicies) policy(_ *loader, o *manifest.Object, p *admissionv1.
 }
 
 func (m *mutatingPolicies) binding(l *loader, o *manifest.Object, b *admissionv1.MutatingAdmissionPolicyBinding) {
+	l.useAnnotation(o, b.Annotations)
 	compiled, errs := mutate.CompileBinding(b)
 	m.bound.bind(l, o, b.Spec.PolicyName, b.Spec.ParamRef, compiled, errs)
 }

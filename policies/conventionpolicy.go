@@ -6,6 +6,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission/conventions"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
@@ -24,6 +25,7 @@ type ConventionPolicySpec struct {
 	MatchConditions    []admissionv1.MatchCondition `json:"matchConditions"`
 	Checks             ConventionChecks             `json:"checks"`
 	AllowedKeyPrefixes []string                     `json:"allowedKeyPrefixes"`
+	TargetRefs         []resource.TargetRef         `json:"targetRefs"`
 	Rollout            *rollout.Spec                `json:"rollout"`
 }
 
@@ -51,7 +53,9 @@ type ConventionChecks struct {
 func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPolicy) {
 	spec := &conventions.Spec{
 		Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, AllowedKeyPrefixes: p.Spec.AllowedKeyPrefixes,
+		TargetRefs: p.Spec.TargetRefs,
 	}
+	l.useTargets(o, p.Spec.TargetRefs)
 	on := false
 	for check, action := range map[conventions.Check]string{
 		conventions.Conditions:      p.Spec.Checks.Conditions,

@@ -27,7 +27,8 @@ type loadedDefaulting struct {
 	spec *mutate.DefaultingPolicy
 }
 
-func (d *defaultingPolicies) take(_ *loader, o *manifest.Object, p *mutate.DefaultingPolicy) {
+func (d *defaultingPolicies) take(l *loader, o *manifest.Object, p *mutate.DefaultingPolicy) {
+	l.useTargets(o, p.Spec.TargetRefs)
 	d.all = append(d.all, loadedDefaulting{o, p})
 }
 

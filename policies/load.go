@@ -325,6 +325,7 @@ func (l *loader) otherObject(o *manifest.Object) {
 
 // policyException takes a PolicyException.
 func (l *loader) policyException(o *manifest.Object, p *terms.PolicyException) {
+	l.useTargets(o, p.Spec.TargetRefs)
 	if compiled := l.terms.Exception(o, p); compiled != nil {
 		if from := l.folderOf(o.File); from != nil && from.Owner != "" {
 			compiled.SetFrom(from.String())

@@ -94,7 +94,7 @@ func (p *loadedDefaulting) sets(name string) bool {
 func (p *loadedDefaulting) covers(other loadedDefaulting) bool {
 	spec := &p.spec.Spec
 	match := spec.MatchConstraints
-	if !p.spec.Enabled() || len(spec.MatchConditions) > 0 || spec.Rollout != nil || match == nil || len(match.ExcludeResourceRules) > 0 {
+	if !p.spec.Enabled() || len(spec.MatchConditions) > 0 || len(spec.TargetRefs) > 0 || spec.Rollout != nil || match == nil || len(match.ExcludeResourceRules) > 0 {
 		return false
 	}
 	for _, name := range [...]string{"namespaceSelector", "objectSelector"} {

@@ -31,7 +31,8 @@ type regoPolicies struct {
 	modules  *modules.Files
 }
 
-func (r *regoPolicies) take(_ *loader, o *manifest.Object, p *rego.RegoPolicy) {
+func (r *regoPolicies) take(l *loader, o *manifest.Object, p *rego.RegoPolicy) {
+	l.useTargets(o, p.Spec.TargetRefs)
 	r.policies = append(r.policies, loadedRego{o, p})
 }
 

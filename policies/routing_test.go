@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -111,6 +112,53 @@ func TestTargetRefs(t *testing.T) {
 				t.Errorf("found is\n%s\nnot\n%s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTargetsOfPolicies: the references of policies, in their field or their annotation, are checked as those of limits are.
+func TestTargetsOfPolicies(t *testing.T) {
+	const (
+		match   = "matchConstraints: {resourceRules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}"
+		own     = "apiVersion: admission-gateway.io/v1alpha1\nkind: %s\nmetadata: {name: p}\nspec:\n  " + match + "\n  targetRefs:\n  - {group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop, name: NAME}\n"
+		foreign = "apiVersion: admissionregistration.k8s.io/v1\nkind: %[1]s\nmetadata:\n  name: p\n  annotations:\n    admission-gateway.io/target-refs: '[{\"group\":\"gateway.networking.k8s.io\",\"kind\":\"HTTPRoute\",\"namespace\":\"shop\",\"name\":\"NAME\"}]'\nspec:\n"
+		vap     = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec:\n  " + match + "\n  validations: [{expression: 'true'}]\n"
+		binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: p}\nspec: {policyName: p, validationActions: [Deny]}\n"
+		lost    = "must be a Gateway, or a route, of the files that is in force, with a listener or a rule of the `sectionName`"
+		at      = "metadata.annotations[admission-gateway.io/target-refs]"
+	)
+	for _, c := range []struct{ name, text, want string }{
+		{"DefaultingPolicy", fmt.Sprintf(own, "DefaultingPolicy") + "  defaults: [{field: spec.hostname, value: a}]\n", "spec.targetRefs[0]: " + lost},
+		{"RegoPolicy", fmt.Sprintf(own, "RegoPolicy") + "  rego: |\n    package p\n    deny contains \"no\" if input.review.object.metadata.name == \"x\"\n", "spec.targetRefs[0]: " + lost},
+		{"ConventionPolicy", fmt.Sprintf(own, "ConventionPolicy") + "  checks: {reservedKeys: Deny}\n", "spec.targetRefs[0]: " + lost},
+		{"PolicyException", fmt.Sprintf(own, "PolicyException") + "  policies: [{kind: ValidatingAdmissionPolicy, names: [p]}]\n  reason: a test\n---\n" + vap + "---\n" + binding, "spec.targetRefs[0]: " + lost},
+		{"ValidatingAdmissionPolicy", fmt.Sprintf(foreign, "ValidatingAdmissionPolicy") + "  " + match + "\n  validations: [{expression: 'true'}]\n---\n" + binding, at + ": " + lost},
+		{"ValidatingAdmissionPolicyBinding", fmt.Sprintf(foreign, "ValidatingAdmissionPolicyBinding") + "  policyName: p\n  validationActions: [Deny]\n---\n" + vap, at + ": " + lost},
+	} {
+		for route, want := range map[string]string{"r": "", "s": c.want} {
+			dir := t.TempDir()
+			testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), gatewayClass+"---\n"+gatewayGW+"---\n"+routeR)
+			testutil.WriteFile(t, filepath.Join(dir, "b.yaml"), strings.ReplaceAll(c.text, "NAME", route))
+			got := ""
+			for _, f := range CheckFor([]string{dir}, Gateway{}) {
+				if f.Severity == Error {
+					got += f.Field + ": " + f.Message
+				}
+			}
+			if got != want {
+				t.Errorf("%s for the route %s: found is %q, not %q", c.name, route, got, want)
+			}
+		}
+	}
+	for value, want := range map[string]string{
+		`{}`: "must be a list of references in JSON", `[]`: "must have a reference", `[{"kind":"Service"}]`: `supported values: "Gateway", "HTTPRoute", "GRPCRoute"`,
+		`[{"group":"x","kind":"Gateway","namespace":"a","name":"b"}]`: `supported values: "gateway.networking.k8s.io"`, `[{"Kind":"Gateway"}]`: "unknown field",
+		`[{"group":"gateway.networking.k8s.io","kind":"Gateway"}]`: "Required value",
+	} {
+		dir := t.TempDir()
+		testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), strings.Replace(vap, "{name: p}", "{name: p, annotations: {admission-gateway.io/target-refs: '"+value+"'}}", 1)+"---\n"+binding)
+		if got := text(dir, CheckFor([]string{dir}, Gateway{})); !strings.Contains(got, want) || !strings.Contains(got, at) {
+			t.Errorf("%s: found is %q, want %q", value, got, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/admission-gateway/gateway/admission/match"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -32,27 +33,12 @@ type RouteScope struct {
 	Upstream string   `json:"upstream"`
 	Route    string   `json:"route"`
 	// TargetRefs are objects of Gateway API.
-	TargetRefs []TargetRef `json:"targetRefs"`
-}
-
-// A TargetRef names a Gateway, a listener of one, a route or a rule of one.
-type TargetRef struct {
-	Group       string `json:"group"`
-	Kind        string `json:"kind"`
-	Namespace   string `json:"namespace"`
-	Name        string `json:"name"`
-	SectionName string `json:"sectionName"`
+	TargetRefs []resource.TargetRef `json:"targetRefs"`
 }
 
 // scope returns the scope as requests are compared with it.
 func (s *RouteScope) scope() resource.Scope {
-	to := resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route}
-	for _, t := range s.TargetRefs {
-		if target, is := resource.TargetOf(t.Kind, t.Namespace, t.Name, t.SectionName); is {
-			to.Targets = append(to.Targets, target)
-		}
-	}
-	return to
+	return resource.Scope{Hosts: s.Hosts, Upstream: s.Upstream, Route: s.Route, Targets: resource.TargetsOf(s.TargetRefs)}
 }
 
 // scopeMembers are the members of a RouteScope.
@@ -82,6 +68,20 @@ func (l *loader) useScope(o *manifest.Object, s resource.Scope, place func(membe
 		use.at[member] = finding.Of(o, place(member))
 	}
 	l.scopes = append(l.scopes, use)
+}
+
+// useTargets notes the objects of Gateway API that the spec of a policy names.
+func (l *loader) useTargets(o *manifest.Object, refs []resource.TargetRef) {
+	l.useScope(o, resource.Scope{Targets: resource.TargetsOf(refs)}, inSpec)
+}
+
+// useAnnotation notes those that the annotation of a policy or binding of Kubernetes' kinds names.
+func (l *loader) useAnnotation(o *manifest.Object, annotations map[string]string) {
+	targets, errs := match.TargetsIn(annotations)
+	if len(errs) > 0 {
+		return // which are found when it is compiled
+	}
+	l.useScope(o, resource.Scope{Targets: targets}, func(string) string { return match.TargetsPath.String() })
 }
 
 // hostAt is the member of a scope that is one of its hosts.

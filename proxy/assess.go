@@ -211,6 +211,7 @@ func (j *Assessor) resolve(t *Trial) error {
 	h.request.Limits = &h.route.limits
 	all := g.scopesOf(j.set)
 	info, about, err := all.resolver(h.route).Resolve(str(t.Method), target)
+	info.Place = &h.route.place
 	h.request.SetSubject(info, about)
 	h.write.Begin(h.request)
 	if err != nil {

@@ -44,6 +44,7 @@ func (h *handler) resolveTarget() error {
 	scopes := h.gateway.scopesOf(h.set)
 	resolver := scopes.resolver(h.route)
 	info, res, err := resolver.Resolve(str(head.Method), head.Target)
+	info.Place = &h.route.place
 	h.request.SetSubject(info, res)
 	if deprecated := h.set.Deprecation(res); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
@@ -118,6 +119,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	set := g.policies()
 	var about *resource.Resource
 	f.Info, about, f.Refusal = g.scopesOf(set).resolver(one).Resolve(string(head.Method), head.Target)
+	f.Info.Place = &one.place
 	f.IsDescribed = about != nil || f.Info.Documented != nil
 	if f.Refusal != nil {
 		return f

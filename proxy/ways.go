@@ -32,6 +32,7 @@ func (g *Gateway) Locate(method, host, target string) (d Destination, found bool
 	}
 	var err error
 	d.Info, d.Resource, err = g.scopesOf(g.policies()).resolver(one).Resolve(method, []byte(d.Target))
+	d.Info.Place = &one.place
 	return d, err == nil
 }
 

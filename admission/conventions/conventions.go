@@ -59,6 +59,7 @@ type Spec struct {
 	Name             string
 	MatchConstraints *admissionv1.MatchResources
 	MatchConditions  []admissionv1.MatchCondition
+	TargetRefs       []resource.TargetRef
 	Actions          [checks]Action
 	// AllowedKeyPrefixes are reserved prefixes of keys that every client may use.
 	AllowedKeyPrefixes []string
@@ -95,7 +96,7 @@ func Compile(s *Spec) (*Policy, field.ErrorList) {
 		errs = match.Validate(s.MatchConstraints, spec.Child("matchConstraints"))
 	}
 	errs = append(errs, match.ValidateConditions(s.MatchConditions, spec.Child("matchConditions"))...)
-	matcher, found := match.New(s.MatchConstraints, spec.Child("matchConstraints"))
+	matcher, found := match.New(s.MatchConstraints, resource.TargetsOf(s.TargetRefs), spec.Child("matchConstraints"))
 	p := &Policy{name: s.Name, match: matcher, actions: s.Actions, allowed: s.AllowedKeyPrefixes}
 	p.rules = match.IndexRules(s.MatchConstraints)
 	if s.MatchConstraints == nil {

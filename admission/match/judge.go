@@ -19,6 +19,7 @@ type clause uint8
 const (
 	// reviews are questions to the API server, which nothing matches.
 	reviews clause = 1 << iota
+	targetRefs
 	objectSelector
 	excludedRules
 	resourceRules
@@ -76,6 +77,9 @@ func (m *Matcher) judge(ctx context.Context, q *question) (v answer) {
 		v.not.clause = reviews
 		return v
 	case m == nil:
+		return v
+	case !m.reaches(q.info.Place):
+		v.not.clause = targetRefs
 		return v
 	case m.objects.Empty():
 	case q.known < ByObject:

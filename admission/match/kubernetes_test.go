@@ -207,7 +207,7 @@ func outcome(as schema.GroupVersionResource, matches bool, err error) string {
 }
 
 func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
-	matcher, errs := New(m, field.NewPath("spec"))
+	matcher, errs := New(m, nil, field.NewPath("spec"))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}

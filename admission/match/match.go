@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // A Matcher is a compiled matchConstraints or matchResources. It is immutable
@@ -21,16 +22,20 @@ import (
 type Matcher struct {
 	rules, excluded      []rule
 	namespaces, objects  labels.Selector
-	namespaceByNameAlone bool // the namespace selector asks for nothing but the namespace's name
-	all                  bool // no resource rules: every resource
-	equivalent           bool // rules count for other versions of their resources too
+	namespaceByNameAlone bool              // the namespace selector asks for nothing but the namespace's name
+	all                  bool              // no resource rules: every resource
+	equivalent           bool              // rules count for other versions of their resources too
+	targets              []resource.Target // none: requests by any route
 }
 
-// New compiles matchConstraints or matchResources; nil for none. What
+// New compiles matchConstraints or matchResources, and the routes by which requests come; nil for none of both. What
 // validation has refused may be left out.
-func New(m *admissionv1.MatchResources, fldPath *field.Path) (*Matcher, field.ErrorList) {
-	if m == nil {
+func New(m *admissionv1.MatchResources, targets []resource.Target, fldPath *field.Path) (*Matcher, field.ErrorList) {
+	switch {
+	case m == nil && len(targets) == 0:
 		return nil, nil
+	case m == nil:
+		m = &admissionv1.MatchResources{}
 	}
 	var errs field.ErrorList
 	selector := func(s *metav1.LabelSelector, name string) labels.Selector {
@@ -51,6 +56,7 @@ func New(m *admissionv1.MatchResources, fldPath *field.Path) (*Matcher, field.Er
 		objects:    selector(m.ObjectSelector, "objectSelector"),
 		all:        len(m.ResourceRules) == 0,
 		equivalent: isEquivalent(m),
+		targets:    targets,
 	}
 	compiled.namespaceByNameAlone = AsksForNames(compiled.namespaces)
 	return compiled, errs

@@ -49,7 +49,7 @@ func TestAsksForWhatItNeeds(t *testing.T) {
 	} {
 		lookup := (&admissiontest.Lookup{}).Add("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-a, labels: {tier: prod}}")
 		c.constraints.NamespaceSelector = c.selector
-		m, _ := New(c.constraints, nil)
+		m, _ := New(c.constraints, nil, nil)
 		a := create(c.group, c.version, "deployments", lookup)
 		for range 2 { // what was looked up once is known
 			if _, matches, err := m.Matches(context.Background(), a); matches != c.matches || err != nil || lookup.Asked != c.asked {
@@ -77,7 +77,7 @@ func TestCannotTell(t *testing.T) {
 	} {
 		constraints := deploymentRule("v1")
 		constraints.NamespaceSelector = c.selector
-		m, _ := New(constraints, nil)
+		m, _ := New(constraints, nil, nil)
 		if _, matches, err := m.Matches(context.Background(), create("apps", c.version, "deployments", c.lookup)); matches || err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, %v", c.name, matches, err)
 		}
@@ -89,7 +89,7 @@ func TestReviewsAreNeverAdmitted(t *testing.T) {
 	m, _ := New(&admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{"*"},
 		Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
-	}}}}, nil)
+	}}}}, nil, nil)
 	for r, want := range map[schema.GroupResource]bool{
 		{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:                false,
 		{Group: "authentication.k8s.io", Resource: "tokenreviews"}:                       false,

@@ -60,7 +60,7 @@ func TestOutlook(t *testing.T) {
 			MatchPolicy: &policy, ResourceRules: rules(2), ExcludeResourceRules: rules(1),
 			NamespaceSelector: selector("tier", "kubernetes.io/metadata.name"), ObjectSelector: selector("tier"),
 		}
-		m, errs := New(constraints, nil)
+		m, errs := New(constraints, nil, nil)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}

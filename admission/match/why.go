@@ -21,6 +21,8 @@ func (m *Matcher) Why(ctx context.Context, a *admission.Attributes) (field, beca
 	switch v.not.clause {
 	case reviews:
 		because = isReview
+	case targetRefs:
+		because = isElsewhere
 	case objectSelector:
 		because = "the labels of the object do not fit '" + m.objects.String() + "'"
 	case excludedRules:
@@ -34,7 +36,10 @@ func (m *Matcher) Why(ctx context.Context, a *admission.Attributes) (field, beca
 	return field, because
 }
 
-const isReview = "no policy is asked about questions to the API server"
+const (
+	isReview    = "no policy is asked about questions to the API server"
+	isElsewhere = "no targetRef names the route or the listener"
+)
 
 // field is the field of a clause, "" if it has none.
 func (c clause) field() string {
@@ -79,6 +84,8 @@ func (m *Matcher) Outlook(a *admission.Attributes, o resource.Outlook) resource.
 	switch v.not.clause {
 	case reviews:
 		return o.Unless(isReview)
+	case targetRefs:
+		return o.Unless(isElsewhere)
 	case excludedRules:
 		return o.Unless("excludeResourceRules names the request")
 	case resourceRules:

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/defaults"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -33,6 +34,7 @@ type DefaultingPolicySpec struct {
 	MatchConstraints *admissionv1.MatchResources   `json:"matchConstraints"`
 	MatchConditions  []admissionv1.MatchCondition  `json:"matchConditions"`
 	Defaults         []Default                     `json:"defaults"`
+	TargetRefs       []resource.TargetRef          `json:"targetRefs"`
 	Rollout          *rollout.Spec                 `json:"rollout"`
 }
 
@@ -49,7 +51,7 @@ func (p *DefaultingPolicy) Enabled() bool { return p.Spec.Mode != "Disabled" }
 
 // spec is the part of a policy that all kinds of policies have.
 func (p *DefaultingPolicy) spec() *policy.Spec {
-	s := &policy.Spec{Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions}
+	s := &policy.Spec{Name: p.Name, MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, TargetRefs: p.Spec.TargetRefs}
 	if p.Spec.FailurePolicy != "" {
 		s.FailurePolicy = &p.Spec.FailurePolicy
 	}

@@ -103,12 +103,13 @@ func specOf(p *admissionv1.MutatingAdmissionPolicy) *policy.Spec {
 	return &policy.Spec{
 		Name: p.Name, FailurePolicy: p.Spec.FailurePolicy, ParamKind: p.Spec.ParamKind,
 		MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, Variables: p.Spec.Variables,
+		Annotations: p.Annotations,
 	}
 }
 
 // CompileBinding checks and compiles a binding.
 func CompileBinding(b *admissionv1.MutatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
-	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources}
+	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources, Annotations: b.Annotations}
 	return policy.CompileBinding(spec, kind.ValidateBinding(spec))
 }
 

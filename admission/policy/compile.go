@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/value"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // A Spec is the part of a definition that all kinds of policies have.
@@ -22,6 +24,9 @@ type Spec struct {
 	MatchConstraints *admissionv1.MatchResources
 	MatchConditions  []admissionv1.MatchCondition
 	Variables        []admissionv1.Variable
+	// TargetRefs are the field of the gateway's own kinds, Annotations have it of Kubernetes' kinds.
+	TargetRefs  []resource.TargetRef
+	Annotations map[string]string
 }
 
 // Review begins the check of a policy's expressions against the schemas of the
@@ -64,13 +69,23 @@ func NewCompiler(k *Kind, p *Policy, s *Spec, expressions Expressions, states []
 // Constraints compiles the matchConstraints.
 func (c *Compiler) Constraints() {
 	path := field.NewPath("spec", "matchConstraints")
-	matcher, errs := match.New(c.spec.MatchConstraints, path)
+	targets, errs := targetsOf(c.spec.TargetRefs, c.spec.Annotations)
+	c.Errs = append(c.Errs, errs...)
+	matcher, errs := match.New(c.spec.MatchConstraints, targets, path)
 	c.Errs = append(c.Errs, errs...)
 	c.policy.match, c.policy.needs.old = matcher, matcher.SelectsObjects()
 	c.policy.rules = match.IndexRules(c.spec.MatchConstraints)
 	for i := range c.policy.rules {
 		c.policy.rules[i].Operations &= c.policy.kind.Operations
 	}
+}
+
+// targetsOf are the objects of Gateway API that a policy or binding names.
+func targetsOf(refs []resource.TargetRef, annotations map[string]string) ([]resource.Target, field.ErrorList) {
+	if len(refs) > 0 {
+		return resource.TargetsOf(refs), nil
+	}
+	return match.TargetsIn(annotations)
 }
 
 // Conditions compiles the match conditions, which do not see namespaceObject.
@@ -134,15 +149,17 @@ type BindingSpec struct {
 	PolicyName     string
 	ParamRef       *admissionv1.ParamRef
 	MatchResources *admissionv1.MatchResources
+	Annotations    map[string]string
 }
 
 // CompileBinding compiles a binding that was validated: errs were found then. With findings it
 // returns nil.
 func CompileBinding(s *BindingSpec, errs field.ErrorList) (*Binding, field.ErrorList) {
 	spec := field.NewPath("spec")
-	matcher, matchErrs := match.New(s.MatchResources, spec.Child("matchResources"))
+	targets, targetErrs := targetsOf(nil, s.Annotations)
+	matcher, matchErrs := match.New(s.MatchResources, targets, spec.Child("matchResources"))
 	ref, refErrs := params.Compile(s.ParamRef, spec.Child("paramRef"))
-	if errs = append(append(errs, matchErrs...), refErrs...); len(errs) > 0 {
+	if errs = slices.Concat(errs, targetErrs, matchErrs, refErrs); len(errs) > 0 {
 		return nil, errs
 	}
 	b := &Binding{name: s.Name, policy: s.PolicyName, match: matcher, params: ref}

@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -47,6 +48,7 @@ type RegoPolicySpec struct {
 	CredentialHeaders string                         `json:"credentialHeaders"`
 	Bundle            string                         `json:"bundle"`
 	BuiltinErrors     string                         `json:"builtinErrors"`
+	TargetRefs        []resource.TargetRef           `json:"targetRefs"`
 	Rollout           *rollout.Spec                  `json:"rollout"`
 }
 
@@ -120,7 +122,7 @@ type Source struct {
 func CompilePolicy(p *RegoPolicy, from Source) (*Policy, field.ErrorList) {
 	spec := &policy.Spec{
 		Name: p.Name, FailurePolicy: &p.Spec.FailurePolicy, ParamKind: p.Spec.ParamKind,
-		MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions,
+		MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, TargetRefs: p.Spec.TargetRefs,
 	}
 	errs := kind.Validate(spec)
 	if p.Spec.MatchConstraints == nil {

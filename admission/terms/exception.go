@@ -32,6 +32,7 @@ type PolicyExceptionSpec struct {
 	Policies         []PolicyRef                  `json:"policies"`
 	MatchConstraints *admissionv1.MatchResources  `json:"matchConstraints"`
 	MatchConditions  []admissionv1.MatchCondition `json:"matchConditions"`
+	TargetRefs       []resource.TargetRef         `json:"targetRefs"`
 	Reason           string                       `json:"reason"`
 	Expires          string                       `json:"expires"`
 }
@@ -63,7 +64,7 @@ func Compile(p *PolicyException) (*Exception, field.ErrorList) {
 	e := &Exception{name: p.Name, reason: p.Spec.Reason}
 	errs := match.Validate(p.Spec.MatchConstraints, spec.Child("matchConstraints"))
 	errs = append(errs, match.ValidateConditions(p.Spec.MatchConditions, spec.Child("matchConditions"))...)
-	matcher, found := match.New(p.Spec.MatchConstraints, spec.Child("matchConstraints"))
+	matcher, found := match.New(p.Spec.MatchConstraints, resource.TargetsOf(p.Spec.TargetRefs), spec.Child("matchConstraints"))
 	e.match, errs = matcher, append(errs, found...)
 	e.rules = match.IndexRules(p.Spec.MatchConstraints)
 	if strings.TrimSpace(p.Spec.Reason) == "" {
@@ -145,7 +146,7 @@ func (e *Exception) IsOver(at time.Time) bool { return !e.expires.IsZero() && !a
 
 // excepts reports whether the exception matches the request. One that cannot decide does not.
 func (e *Exception) excepts(ctx context.Context, a *admission.Attributes) bool {
-	if e.IsOver(a.Time()) {
+	if e.IsOver(a.Time()) || e.match.IsTargeted() && a.Info.Place == nil {
 		return false
 	}
 	as, matches, err := e.match.Matches(ctx, withoutOld(a))

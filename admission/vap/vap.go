@@ -124,12 +124,13 @@ func specOf(p *admissionv1.ValidatingAdmissionPolicy) *policy.Spec {
 	return &policy.Spec{
 		Name: p.Name, FailurePolicy: p.Spec.FailurePolicy, ParamKind: p.Spec.ParamKind,
 		MatchConstraints: p.Spec.MatchConstraints, MatchConditions: p.Spec.MatchConditions, Variables: p.Spec.Variables,
+		Annotations: p.Annotations,
 	}
 }
 
 // CompileBinding checks and compiles a binding.
 func CompileBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) (*Binding, field.ErrorList) {
-	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources}
+	spec := &policy.BindingSpec{Name: b.Name, PolicyName: b.Spec.PolicyName, ParamRef: b.Spec.ParamRef, MatchResources: b.Spec.MatchResources, Annotations: b.Annotations}
 	errs := append(kind.ValidateBinding(spec), validateActions(b.Spec.ValidationActions, field.NewPath("spec", "validationActions"))...)
 	base, errs := policy.CompileBinding(spec, errs)
 	if base == nil {

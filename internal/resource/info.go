@@ -89,6 +89,9 @@ type Info struct {
 	// is read or written, and the request is admitted as CONNECT.
 	Connect bool
 
+	// Place is the route by which the request comes; nil if it comes by none, as a question about a resource.
+	Place *Place
+
 	// Foresight names policies that do not apply to the request, beyond what the rest of Info
 	// shows; nil if none.
 	Foresight Foresight

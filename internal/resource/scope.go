@@ -27,6 +27,36 @@ func TargetOf(kind, namespace, name, section string) (Target, bool) {
 	return Target{}, false
 }
 
+// A TargetRef is the reference of a file to a Target.
+type TargetRef struct {
+	Group       string `json:"group"`
+	Kind        string `json:"kind"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName"`
+}
+
+// TargetsOf returns the targets of references. Those to kinds without requests are left out, which the definitions of kinds
+// with references refuse.
+func TargetsOf(refs []TargetRef) (all []Target) {
+	for _, r := range refs {
+		if t, is := TargetOf(r.Kind, r.Namespace, r.Name, r.SectionName); is {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Cover reports whether any of the targets means the requests of a route. It does not allocate.
+func Cover(targets []Target, p *Place) bool {
+	for i := range targets {
+		if targets[i].covers(p) {
+			return true
+		}
+	}
+	return false
+}
+
 // covers reports whether the requests of a route are meant.
 func (t *Target) covers(p *Place) bool {
 	return (t.Gateway == "" || t.Gateway == p.Gateway) && (t.Listener == "" || t.Listener == p.Listener) &&
@@ -45,7 +75,7 @@ type Place struct {
 func (s *Scope) Covers(p *Place) bool {
 	return (len(s.Hosts) == 0 || slices.Contains(s.Hosts, p.Host)) &&
 		(s.Upstream == "" || s.Upstream == p.Upstream) && (s.Route == "" || s.Route == p.Route) &&
-		(len(s.Targets) == 0 || slices.ContainsFunc(s.Targets, func(t Target) bool { return t.covers(p) }))
+		(len(s.Targets) == 0 || Cover(s.Targets, p))
 }
 
 // IsOpen reports whether all requests are meant.
