@@ -21,10 +21,10 @@ func (v *validatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv
 	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
 		from: o, params: p.Spec.ParamKind,
 		compile: func(states []string) (*vap.Policy, field.ErrorList) {
-			return vap.Compiler{States: states}.CompileUnbound(p)
+			return vap.Compiler{States: states, Common: l.common}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
-			return vap.Compiler{States: states}.Review(p, kinds)
+			return vap.Compiler{States: states, Common: l.common}.Review(p, kinds)
 		},
 		wording: func() []typecheck.Warning { return vap.Wording(p) },
 	})
@@ -59,10 +59,10 @@ func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.
 	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
 		from: o, params: p.Spec.ParamKind,
 		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
-			return mutate.Compiler{States: states}.CompileUnbound(p)
+			return mutate.Compiler{States: states, Common: l.common}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
-			return mutate.Compiler{States: states}.Review(p, kinds)
+			return mutate.Compiler{States: states, Common: l.common}.Review(p, kinds)
 		},
 	})
 }

@@ -2,13 +2,17 @@ package policies
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
@@ -17,9 +21,9 @@ import (
 
 // customResourceDefinition takes a CustomResourceDefinition.
 func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition) {
-	versions := reuse.OfObject(l.kept, &l.findings, o, "versions", nil, func(f *findings) []schema.Version { return versionsOf(f, o, *crd) })
+	defined := reuse.OfObject(l.kept, &l.findings, o, "versions", nil, func(f *findings) definedVersions { return l.versions(f, o, crd) })
 	var programs []*cel.Program
-	for i, v := range versions {
+	for i, v := range defined.compiled {
 		if !v.Served {
 			continue
 		}
@@ -33,11 +37,63 @@ func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensions
 		annotate(&l.findings, o, crd, r)
 		l.resources = append(l.resources, loadedResource{
 			Resource: r,
-			compiled: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd), props: propsOf(&crd.Spec.Versions[i])},
+			compiled: compiledResource{schema: v.Schema, warning: v.Warning, convertible: convertible(crd), props: propsOf(&defined.written[i])},
 			at:       origin{o, path},
 		})
 	}
 	l.plans.note(o, programs)
+}
+
+// definedVersions are the versions of a definition, compiled and as they are written; none if something is wrong with it.
+type definedVersions struct {
+	compiled []schema.Version
+	written  []apiextensionsv1.CustomResourceDefinitionVersion
+}
+
+// versions compiles the versions of a definition. Definitions that differ in their names alone share them, unless there is
+// something to say of them.
+func (l *loader) versions(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResourceDefinition) definedVersions {
+	key := keyOf(o)
+	alike, found := reuse.Find[definedVersions](l.kept, key)
+	if l.common != nil && found && schema.HasValidNames(crd) {
+		return alike
+	}
+	before := len(f.Found)
+	defined := definedVersions{versionsOf(f, o, *crd), crd.Spec.Versions}
+	isDeprecated := func(v schema.Version) bool { return v.Warning != "" } // in words that have the names
+	if len(f.Found) == before && len(defined.compiled) > 0 && !slices.ContainsFunc(defined.compiled, isDeprecated) {
+		reuse.Keep(l.kept, key, defined)
+	}
+	return defined
+}
+
+// definitionKey is the key of the versions of a definition, whatever its names are.
+type definitionKey [sha256.Size]byte
+
+// keyOf returns the key of the versions of a definition.
+func keyOf(o *manifest.Object) (key definitionKey) {
+	h := sha256.New()
+	write := func(n document.Node) { // a hash takes everything
+		_, _ = fmt.Fprintf(h, "%d %d ", len(n.Key()), len(n.Raw()))
+		_, _ = io.WriteString(h, n.Key())
+		_, _ = h.Write(n.Raw())
+	}
+	for n := o.Document().Root().First(); n.Valid(); n = n.Next() {
+		switch n.Key() {
+		case "metadata":
+		case "spec":
+			for m := n.First(); m.Valid(); m = m.Next() {
+				if m.Key() != "group" && m.Key() != "names" {
+					write(m)
+				}
+			}
+			_, _ = io.WriteString(h, "end of spec")
+		default:
+			write(n)
+		}
+	}
+	h.Sum(key[:0])
+	return key
 }
 
 // versionsOf compiles the versions of a definition; none if something is wrong with it.

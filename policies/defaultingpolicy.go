@@ -36,7 +36,7 @@ func (d *defaultingPolicies) take(l *loader, o *manifest.Object, p *mutate.Defau
 func (d *defaultingPolicies) compile(l *loader) {
 	slices.SortFunc(d.all, func(a, b loadedDefaulting) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
 	states, kinds := l.stateNames(), l.knownKinds()
-	compiler := mutate.Compiler{States: states}
+	compiler := mutate.Compiler{States: states, Common: l.common}
 	for i, p := range d.all {
 		compiled := reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states), func(f *findings) *mutate.Defaulting {
 			compiled, errs := compiler.CompileDefaulting(p.spec)

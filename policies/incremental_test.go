@@ -31,7 +31,7 @@ var writers = []func(name, other string, n int) string{
 		paramKind := []string{"", "  paramKind: {apiVersion: v1, kind: ConfigMap}\n"}[n%2]
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata:\n  name: " + name + rollout(n) +
 			"\nspec:\n" + paramKind + "  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}\n" +
-			"  variables: [{name: half, expression: 'object.spec.size / 2'}]\n  validations:\n  - expression: \"" + expression + "\"\n    message: 'should be " + other + ".'\n"
+			"  variables: [{name: half, expression: 'object.spec.size / " + fmt.Sprint(2+n/12) + "'}]\n  validations:\n  - expression: \"" + expression + "\"\n    message: 'should be " + other + ".'\n"
 	},
 	func(name, other string, n int) string {
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: " + name + "}\nspec:\n  policyName: " +
@@ -46,16 +46,7 @@ var writers = []func(name, other string, n int) string{
 	func(name, other string, n int) string {
 		return "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicyBinding\nmetadata: {name: " + name + "}\nspec: {policyName: " + []string{name, other}[n%2] + "}\n"
 	},
-	func(name, other string, n int) string {
-		plural, kind := "widgets", "Widget"
-		if n%5 == 4 {
-			plural, kind = "gadgets", "Gadget"
-		}
-		field := []string{"size: {type: integer, default: 1, maximum: 8}", "size: {type: string}", "size: {type: integer, x-kubernetes-validations: [{rule: 'self < 7'}]}"}[n%3]
-		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + plural + ".example.com}\nspec:\n  group: example.com\n  names: {plural: " + plural +
-			", kind: " + kind + "}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" +
-			field + ", label: {type: string}}}}}}\n"
-	},
+	func(_, _ string, n int) string { return definition("example.com", n) },
 	func(name, _ string, n int) string {
 		return "apiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: " + name + "}\nspec:\n  group: shop\n  version: v1\n  names: {plural: orders" + name +
 			", kind: Order}\n  paths: {collection: /orders/" + name + ", item: '/orders/" + name + "/{name}'}\n" + []string{"", "  hosts: [api.example.com]\n", "  upstream: other\n"}[n%3] +
@@ -126,6 +117,22 @@ var writers = []func(name, other string, n int) string{
 			[]string{"$.paths[*].post", "$.paths[*].none", "$.paths[*].get"}[n%3] + "\n  update: {requestBody: {content: {application/json: {schema: {maxProperties: " + fmt.Sprint(n) +
 			", properties: {m: {odd: 1, $ref: 'part.yaml#/n'}}}}}}}\n"
 	},
+	// as the other definitions, but for the group, which has to be approved if it is Kubernetes'
+	func(name, _ string, n int) string {
+		return definition(name+[]string{".example.com", ".example.com", ".example.com", ".k8s.io"}[n%4], n)
+	},
+}
+
+// definition is a CustomResourceDefinition.
+func definition(group string, n int) string {
+	plural, kind := "widgets", "Widget"
+	if n%5 == 4 {
+		plural, kind = "gadgets", "Gadget"
+	}
+	field := []string{"size: {type: integer, default: 1, maximum: 8}", "size: {type: string}", "size: {type: integer, x-kubernetes-validations: [{rule: 'self < 7'}]}"}[n%3]
+	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + plural + "." + group + "}\nspec:\n  group: " + group + "\n  names: {plural: " + plural +
+		", kind: " + kind + "}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n" + []string{"", "    deprecated: true\n"}[n/15] +
+		"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" + field + ", label: {type: string}}}}}}\n"
 }
 
 // rollout is an annotation of an object's metadata, for some numbers.
@@ -351,6 +358,10 @@ func equal(t testing.TB, edits []byte) (shared int) {
 		if !slices.Equal(found, want) {
 			t.Fatalf("the findings differ\ngot  %v\nwant %v\n%s", found, want, texts(s))
 		}
+		apart, want := policies.CompileApart(s, configured)
+		if !slices.Equal(found, want) {
+			t.Fatalf("the findings differ where policies share nothing\ngot  %v\nwant %v\n%s", found, want, texts(s))
+		}
 		_, found = policies.CompileAfter(before, s, strict)
 		if _, want := policies.CompileFor(s, strict); !slices.Equal(found, want) {
 			t.Fatalf("the findings for another gateway differ\ngot  %v\nwant %v\n%s", found, want, texts(s))
@@ -367,6 +378,9 @@ func equal(t testing.TB, edits []byte) (shared int) {
 		got := described(t, set)
 		if want := described(t, scratch); got != want {
 			t.Fatalf("the sets differ\ngot  %s\nwant %s\n%s", got, want, texts(s))
+		}
+		if want := described(t, apart); got != want {
+			t.Fatalf("the sets differ where policies share nothing\ngot  %s\nwant %s\n%s", got, want, texts(s))
 		}
 		if before != nil {
 			shared++

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/admission/terms"
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/openapi"
@@ -54,6 +56,11 @@ func compileWith(before *Set, s *source.Source, g *Gateway) (*Set, []Finding) {
 	if before != nil {
 		l.kept = reuse.After(before.kept)
 	}
+	return l.compile(s)
+}
+
+// compile makes a set of the files; nil if a finding is an error.
+func (l *loader) compile(s *source.Source) (*Set, []Finding) {
 	set := l.load(s)
 	found := finding.Sort(l.Found)
 	if finding.HasErrors(found) {
@@ -75,6 +82,7 @@ func newLoader(g *Gateway) *loader {
 		unused:  map[string]bool{},
 		matched: newReach(),
 		terms:   exceptions.Files{Now: time.Now()},
+		common:  cel.NewCommon(),
 	}
 }
 
@@ -161,8 +169,9 @@ type loader struct {
 	terms      exceptions.Files
 	bundles    map[string]string // the contents of the bundles that policies name
 
-	plans plans // of expressions
-	reads requestReads
+	plans  plans       // of expressions
+	common *cel.Common // of policies; nil if each expression is looked at by itself
+	reads  requestReads
 }
 
 // read makes objects of the files.
@@ -184,16 +193,46 @@ func (l *loader) read() {
 			continue
 		}
 		l.texts[f.Name] = f.Data
-		objects, errs := manifest.ReadWithin(f.Name, f.Data, &l.held)
-		l.set.files = append(l.set.files, inventoryOf(f.Name, objects))
-		if len(objects) == 0 {
-			l.unread = append(l.unread, unreadFile{f.Name, errs})
+		r := l.readFile(&f)
+		l.set.files = append(l.set.files, r.inventory)
+		if len(r.objects) == 0 {
+			l.unread = append(l.unread, unreadFile{f.Name, r.errs})
 		} else {
-			l.Read(errs)
+			l.Read(r.errs)
 		}
-		l.all = append(l.all, objects...)
+		l.all = append(l.all, r.objects...)
 	}
 	l.plain = plainKindsIn(l.all, Serves)
+}
+
+// fileKey is the key of what was read in a file.
+type fileKey struct {
+	name string
+	sum  [sha256.Size]byte
+}
+
+// fileRead is what was read in a file. Nobody changes it: other sets share it.
+type fileRead struct {
+	objects   []*manifest.Object
+	errs      []*manifest.Error
+	inventory File
+}
+
+// readFile reads a file, unless the set before has read the same. What OpenAPI documents say is not kept: it may be large.
+func (l *loader) readFile(f *source.File) fileRead {
+	key := fileKey{f.Name, f.Sum()}
+	if r, found := reuse.Find[fileRead](l.kept, key); found {
+		return r
+	}
+	objects, errs := manifest.ReadWithin(f.Name, f.Data, &l.held)
+	r := fileRead{objects, errs, inventoryOf(f.Name, objects)}
+	if len(errs) == 0 && !slices.ContainsFunc(objects, func(o *manifest.Object) bool { return o.OpenAPI || o.Overlay }) {
+		for _, o := range objects {
+			o.Sum() // which is not made by several loads then
+		}
+		reuse.Keep(l.kept, key, r)
+	}
+	return r
 }
 
 // unreadFile is a file without an object, and why it has none. It may be a part of a document.

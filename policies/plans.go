@@ -80,7 +80,7 @@ func CompileWithPlans(s *source.Source) *Compiled { return CompileWithPlansFor(s
 // have is found too.
 func CompileWithPlansFor(s *source.Source, g *Gateway) *Compiled {
 	l := newLoader(g)
-	l.plans.on = true
+	l.plans.on, l.common = true, nil // each place of an expression has a program of its own
 	c := &Compiled{Set: l.load(s)}
 	if c.Found = l.Found; g.Routes != nil && !finding.HasErrors(c.Found) {
 		c.Found = append(c.Found, c.Set.lacking(*g)...)

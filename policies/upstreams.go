@@ -260,14 +260,20 @@ func CompileFor(s *source.Source, g Gateway) (*Set, []Finding) { return CompileA
 // changed.
 func CompileAfter(before *Set, s *source.Source, g Gateway) (*Set, []Finding) {
 	set, found := compileWith(before, s, &g)
-	if set == nil {
+	return set.suited(g, found)
+}
+
+// suited returns the set, which may be nil, and what was found, with what the set asks for that the gateway does not have. The
+// set is nil if that is an error.
+func (s *Set) suited(g Gateway, found []Finding) (*Set, []Finding) {
+	if s == nil {
 		return nil, found
 	}
-	if lacking := set.lacking(g); len(lacking) > 0 {
+	if lacking := s.lacking(g); len(lacking) > 0 {
 		found = finding.Sort(append(found, lacking...))
 	}
 	if finding.HasErrors(found) {
 		return nil, found
 	}
-	return set, found
+	return s, found
 }

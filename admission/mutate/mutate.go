@@ -65,6 +65,8 @@ type Binding = policy.Binding
 type Compiler struct {
 	// States are the names of the collections in the variable state.
 	States []string
+	// Common is what the policies have in common; nil: each is reviewed by itself.
+	Common *cel.Common
 }
 
 // Compile checks and compiles a policy. bindings are the bindings of this policy, as

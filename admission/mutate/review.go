@@ -22,6 +22,7 @@ func (set Compiler) Review(p *admissionv1.MutatingAdmissionPolicy, kinds typeche
 			review.Expressions = append(review.Expressions, typecheck.Expression{Field: path.Child("jsonPatch", "expression"), Text: m.JSONPatch.Expression})
 		}
 	}
+	review.Common = set.Common
 	return typecheck.Check(review, kinds)
 }
 
@@ -35,5 +36,6 @@ func (set Compiler) ReviewDefaulting(p *DefaultingPolicy, kinds typecheck.Kinds)
 			typecheck.Expression{Field: path.Child("valueExpression"), Text: d.ValueExpression},
 			typecheck.Expression{Field: path.Child("when"), Text: d.When})
 	}
+	review.Common = set.Common
 	return typecheck.Check(review, kinds)
 }

@@ -58,6 +58,8 @@ type Policy struct {
 	Mutating    bool     // expressions may make patches
 	Defaulting  bool     // expressions see the variable self
 	Expressions []Expression
+	// Common is what the policies of the set have in common; nil: the policy is reviewed by itself.
+	Common *cel.Common
 }
 
 // An Expression is one to check.
@@ -107,7 +109,7 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	params, hasParams := paramsOf(p.ParamKind, kinds)
 	checkers := make([]*checker, len(found))
 	for i, k := range found {
-		c, err := cel.NewTypeChecker(cel.TypedVariables{Object: k.Type, HasParams: hasParams, Params: params, States: p.States, Mutating: p.Mutating, Defaulting: p.Defaulting})
+		c, err := warnings.common.TypeChecker(cel.TypedVariables{Object: k.Type, HasParams: hasParams, Params: params, States: p.States, Mutating: p.Mutating, Defaulting: p.Defaulting})
 		if err != nil {
 			return nil, err
 		}
@@ -184,18 +186,11 @@ type warnings struct {
 	texts map[string][]string
 	fails map[string]failure // by the expression
 
-	parsed map[string]*cel.Parsed // by their texts
+	common *cel.Common
 }
 
 // parse parses an expression, once.
-func (w *warnings) parse(text string) *cel.Parsed {
-	p := w.parsed[text]
-	if p == nil {
-		p = cel.Parse(text)
-		w.parsed[text] = p
-	}
-	return p
-}
+func (w *warnings) parse(text string) *cel.Parsed { return w.common.Parse(text) }
 
 // failure says that an expression always fails.
 type failure struct {
@@ -204,7 +199,11 @@ type failure struct {
 }
 
 func newWarnings(p *Policy) *warnings {
-	return &warnings{texts: map[string][]string{}, fails: map[string]failure{}, parsed: map[string]*cel.Parsed{}}
+	w := &warnings{texts: map[string][]string{}, fails: map[string]failure{}, common: p.Common}
+	if w.common == nil {
+		w.common = cel.NewCommon()
+	}
+	return w
 }
 
 // addAll adds what is found about an expression against each kind. Nothing is reported for several
@@ -247,17 +246,17 @@ func (w *warnings) unasked(p *Policy, k Kind) {
 	}
 	r := k.Unfilled.Reader(map[string]string{"object": "", "oldObject": ""})
 	look := func(e Expression) {
-		if text := cel.SayUnasked(r.Reads(e.Text)); text != "" {
+		if text := cel.SayUnasked(r.Reads(w.parse(e.Text))); text != "" {
 			w.add(e.Field, fmt.Sprintf("%v: %s", k.GroupVersionKind, text))
 		}
 	}
 	for _, e := range conditions(&Policy{Conditions: p.Conditions}) {
 		look(e)
-		r.Condition(e.Text)
+		r.Condition(w.parse(e.Text))
 	}
 	for i, v := range p.Variables {
 		look(Expression{field.NewPath("spec", "variables").Index(i).Child("expression"), v.Expression})
-		r.Variable(v.Name, v.Expression)
+		r.Variable(v.Name, w.parse(v.Expression))
 	}
 	for _, e := range p.Expressions {
 		look(e)

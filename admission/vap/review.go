@@ -27,6 +27,7 @@ func (set Compiler) Review(p *admissionv1.ValidatingAdmissionPolicy, kinds typec
 	for i, a := range p.Spec.AuditAnnotations {
 		add(spec.Child("auditAnnotations").Index(i).Child("valueExpression"), a.ValueExpression)
 	}
+	review.Common = set.Common
 	return typecheck.Check(review, kinds)
 }
 

@@ -83,6 +83,8 @@ type Compiler struct {
 	States []string
 	// ComposedConditions says that match conditions see the variables, as in Gatekeeper's templates.
 	ComposedConditions bool
+	// Common is what the policies have in common; nil: each is compiled by itself.
+	Common *cel.Common
 }
 
 // Compile checks and compiles a policy. bindings are the bindings of this policy, as
@@ -111,12 +113,24 @@ func (set Compiler) CompileUnbound(p *admissionv1.ValidatingAdmissionPolicy) (*P
 		c.cel.ComposeConditions()
 	}
 	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, specOf(p), c.cel, set.States)
+	if set.Common != nil && !declaresTwice(p.Spec.Variables) {
+		c.cel.Share(set.Common)
+	}
 	c.Errs = errs
 	c.compile()
 	if len(c.Errs) > 0 {
 		return nil, c.Errs
 	}
 	return c.policy, nil
+}
+
+// declaresTwice reports whether two variables have the same name. The second one changes what is known of the first.
+func declaresTwice(variables []admissionv1.Variable) bool {
+	names := make(map[string]bool, len(variables))
+	for _, v := range variables {
+		names[v.Name] = true
+	}
+	return len(names) < len(variables)
 }
 
 // specOf is the part of a policy that all kinds of policies have.

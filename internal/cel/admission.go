@@ -25,12 +25,15 @@ var (
 type AdmissionCompiler struct {
 	hasParams bool
 	list      Variables
-	types     *apiservercel.DeclType // of the variable 'variables'
-	state     *apiservercel.DeclType // of the variable 'state'; nil if there is no state
+	fields    map[string]*apiservercel.DeclField // of the variable 'variables'
+	state     *apiservercel.DeclType             // of the variable 'state'; nil if there is no state
+	states    string                             // the names in it
 
 	composed bool // match conditions see the variables
 
-	full, plain, match *env // with and without the authorizer, and without variables; made when an expression needs them
+	common   *Common  // has the environments, which are made when an expression needs them
+	isShared bool     // other policies have the same Common
+	position position // of the next expression; for Once
 }
 
 const variablesTypeName = "kubernetes.variables"
@@ -38,25 +41,34 @@ const variablesTypeName = "kubernetes.variables"
 // NewAdmissionCompiler starts the compilation of a policy. hasParams declares
 // the variable params.
 func NewAdmissionCompiler(hasParams bool) *AdmissionCompiler {
-	return &AdmissionCompiler{
-		hasParams: hasParams,
-		types:     apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{}),
-	}
+	return &AdmissionCompiler{hasParams: hasParams, fields: map[string]*apiservercel.DeclField{}, common: NewCommon()}
 }
 
+// Share lets the compiler share what it has in common with the compilers of other policies. The policy may declare no
+// variable twice. DeclareState and
+// ComposeConditions come before, all else after.
+func (c *AdmissionCompiler) Share(common *Common) {
+	c.common, c.isShared = common, true
+	c.position = common.position(positionKey{0, fmt.Sprintf("params=%v composed=%v", c.hasParams, c.composed), c.states})
+}
+
+// env returns the environment of the policy, with the variables so far.
 func (c *AdmissionCompiler) env(authorizer bool) (*env, error) {
-	made := &c.plain
-	if authorizer {
-		made = &c.full
+	key := envKey{c.hasParams, authorizer, false, c.states}
+	e := c.common.envs[key]
+	if e == nil {
+		variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
+		var err error
+		if e, err = newAdmissionEnv(variables, c.state, c.hasParams, authorizer); err != nil {
+			return nil, fmt.Errorf("environment misconfigured: %w", err)
+		}
+		e.variables = variables
+		if authorizer { // without it, what names the authorizer is wrong in other words
+			e.common = c.common
+		}
+		c.common.envs[key] = e
 	}
-	if *made != nil {
-		return *made, nil
-	}
-	e, err := newAdmissionEnv(c.types, c.state, c.hasParams, authorizer)
-	if err != nil {
-		return nil, fmt.Errorf("environment misconfigured: %w", err)
-	}
-	*made = e
+	e.variables.Fields = c.fields // which expressions are checked against
 	return e, nil
 }
 
@@ -105,32 +117,43 @@ func (c *AdmissionCompiler) compile(expression string, authorizer bool, returns 
 // expression of any type will do. A variable that does not compile is declared
 // all the same, with any type, so that it is reported once.
 func (c *AdmissionCompiler) Variable(name, expression string) error {
-	_, err := c.CheckVariable(name, expression)
-	return err
+	checked, of, err := c.CheckVariable(expression)
+	if err != nil {
+		c.Declare(name, expression, nil, of)
+		return err
+	}
+	c.Declare(name, expression, checked.Program, of)
+	return nil
 }
 
-// CheckVariable is Variable for who explains conditions.
-func (c *AdmissionCompiler) CheckVariable(name, expression string) (*Checked, error) {
+// CheckVariable compiles the expression of a variable that is to be declared. It returns the variable's type even if the
+// expression does not compile.
+func (c *AdmissionCompiler) CheckVariable(expression string) (*Checked, *apiservercel.DeclType, error) {
 	e, err := c.env(true)
 	if err != nil {
-		return nil, err
+		return nil, apiservercel.DynType, err
 	}
-	declared := apiservercel.DynType
-	defer func() {
-		// The environments made so far see the field too: they look the type up when they check.
-		c.types.Fields[name] = apiservercel.NewDeclField(name, declared, true, nil, nil)
-	}()
 	ast, issues := e.Compile(expression)
 	if issues != nil {
-		return nil, e.refuse(expression, issues)
+		return nil, apiservercel.DynType, e.refuse(expression, issues)
 	}
-	declared = declType(ast.OutputType())
+	of := declType(ast.OutputType())
 	p, err := e.plan(expression, ast.NativeRep(), &c.list)
 	if err != nil {
-		return nil, err
+		return nil, of, err
 	}
-	c.list.add(name, p)
-	return &Checked{p, ast.NativeRep(), e, &c.list}, nil
+	return &Checked{p, ast.NativeRep(), e, &c.list}, of, nil
+}
+
+// Declare declares a variable of a type. The program is nil if its expression does not compile.
+func (c *AdmissionCompiler) Declare(name, expression string, p *Program, of *apiservercel.DeclType) {
+	if p != nil {
+		c.list.add(name, p)
+	}
+	c.fields[name] = apiservercel.NewDeclField(name, of, true, nil, nil)
+	if c.isShared {
+		c.position = c.common.position(positionKey{c.position, name, expression})
+	}
 }
 
 // Variables are those added so far; nil when there are none.
@@ -162,17 +185,21 @@ func (c *AdmissionCompiler) CheckCondition(expression string) (*Checked, error) 
 
 // Message compiles a messageExpression. It may not refer to the authorizer.
 func (c *AdmissionCompiler) Message(expression string) (*Message, error) {
-	p, err := c.compile(expression, false, celgo.StringType)
-	if err != nil {
-		return nil, err
-	}
-	return &Message{p}, nil
+	return Once(c, "message", expression, func() (*Message, error) {
+		p, err := c.compile(expression, false, celgo.StringType)
+		if err != nil {
+			return nil, err
+		}
+		return &Message{p}, nil
+	})
 }
 
 // Annotation compiles the valueExpression of an audit annotation: a string or
 // null.
 func (c *AdmissionCompiler) Annotation(expression string) (*Program, error) {
-	return c.compile(expression, true, celgo.StringType, celgo.NullType)
+	return Once(c, "annotation", expression, func() (*Program, error) {
+		return c.compile(expression, true, celgo.StringType, celgo.NullType)
+	})
 }
 
 // matchEnv declares no variables: match conditions have none.
@@ -187,24 +214,28 @@ func (c *AdmissionCompiler) ComposeConditions() { c.composed = true }
 
 // MatchCondition compiles a match condition.
 func (c *AdmissionCompiler) MatchCondition(expression string) (*Program, error) {
-	if c.composed {
-		return c.compile(expression, true, celgo.BoolType)
-	}
-	e, err := c.matchEnv()
-	if err != nil {
-		return nil, fmt.Errorf("environment misconfigured: %w", err)
-	}
-	return e.compile(expression, nil, celgo.BoolType)
+	return Once(c, "match condition", expression, func() (*Program, error) {
+		if c.composed {
+			return c.compile(expression, true, celgo.BoolType)
+		}
+		e, err := c.matchEnv()
+		if err != nil {
+			return nil, fmt.Errorf("environment misconfigured: %w", err)
+		}
+		return e.compile(expression, nil, celgo.BoolType)
+	})
 }
 
-func (c *AdmissionCompiler) matchEnv() (*env, error) {
+func (c *AdmissionCompiler) matchEnv() (e *env, err error) {
 	switch {
-	case c.state != nil && c.match == nil:
-		var err error
-		c.match, err = newAdmissionEnv(nil, c.state, c.hasParams, true)
-		return c.match, err
-	case c.match != nil:
-		return c.match, nil
+	case c.state != nil:
+		key := envKey{c.hasParams, true, true, c.states}
+		if e = c.common.envs[key]; e == nil {
+			if e, err = newAdmissionEnv(nil, c.state, c.hasParams, true); err == nil {
+				c.common.envs[key] = e
+			}
+		}
+		return e, err
 	case c.hasParams:
 		return matchEnvWithParams()
 	}
@@ -262,4 +293,6 @@ func declType(t *celgo.Type) *apiservercel.DeclType {
 // DeclareState declares the variable state with the collections of these names,
 // each a list of objects: state.NAME. Names that are no identifiers are escaped as
 // names of fields are. It must be called before anything is compiled.
-func (c *AdmissionCompiler) DeclareState(names []string) { c.state = stateType(names) }
+func (c *AdmissionCompiler) DeclareState(names []string) {
+	c.state, c.states = stateType(names), joined(names)
+}

@@ -15,10 +15,14 @@ var constantEnv = sync.OnceValues(func() (*env, error) { return newEnv(nil) })
 // AlwaysFails returns why an expression that reads no variable has no value, whatever the request: bool(string(dyn(1.5))).
 // It is nil for every other expression, also for one that has a value because its logic leaves the failing part out.
 func (p *Parsed) AlwaysFails() error {
-	if p.ast == nil || p.readsVariable() {
-		return nil // compiling it says what is wrong, if anything is
+	if p.isFailing {
+		return p.failing
 	}
-	return alwaysFails(p.text)
+	p.isFailing = true
+	if tree, _ := p.tree(); tree != nil && !readsVariable(tree) { // else compiling it says what is wrong, if anything is
+		p.failing = alwaysFails(p.text)
+	}
+	return p.failing
 }
 
 // alwaysFails is AlwaysFails of any expression.

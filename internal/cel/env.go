@@ -69,6 +69,9 @@ type env struct {
 	plan.Language
 	interpreter interpreter.Interpreter
 	stateless   bool // the variable state would be declared if there were a state
+
+	variables *apiservercel.DeclType // the type of the variable 'variables', whose fields are those of the policy that is compiled
+	common    *Common                // has expressions that were parsed; nil: each is parsed when it is compiled
 }
 
 // newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,
@@ -123,7 +126,17 @@ func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) 
 			ast, issues = nil, panicked(r)
 		}
 	}()
-	return e.Env.Compile(expression)
+	if e.common == nil {
+		return e.Env.Compile(expression)
+	}
+	parsed, issues := e.common.Parse(expression).tree()
+	if issues != nil {
+		return nil, issues
+	}
+	if ast, issues = e.Check(parsed); issues.Err() != nil {
+		return nil, issues
+	}
+	return ast, issues
 }
 
 // panicked makes an issue of a panic of cel-go.

@@ -116,21 +116,30 @@ func (t *ObjectType) Lacks(path string) bool {
 
 // Fate returns what is proved of an expression. An AlwaysErrs has the error, with its place in the expression.
 func (c *TypeChecker) Fate(p *Parsed) (Fate, error) {
-	if p.ast == nil {
+	v := c.verdict(p)
+	if v.isJudged {
+		return v.fate, v.why
+	}
+	v.isJudged = true
+	if tree, _ := p.tree(); tree == nil {
 		return AnyFate, nil
 	}
-	j := judge{wrong: map[int64]string{}, object: c.object, failing: c.failing}
+	j := judge{wrong: map[int64]string{}, object: c.env.object, failing: c.failing}
 	if _, issues := c.check(p); issues != nil {
 		for _, e := range issues.Errors() {
 			j.wrong[e.ExprID] = e.Message
 		}
 	}
-	return j.judge(p)
+	v.fate, v.why = j.judge(p)
+	return v.fate, v.why
 }
 
 // ConstantFate returns what is proved of an expression without any type: by the constants in it alone.
 func (p *Parsed) ConstantFate() (Fate, error) {
-	if p.ast == nil || !mayHaveFaults.MatchString(p.text) {
+	if !mayHaveFaults.MatchString(p.text) {
+		return AnyFate, nil
+	}
+	if tree, _ := p.tree(); tree == nil {
 		return AnyFate, nil
 	}
 	return (&judge{}).judge(p)
@@ -150,12 +159,13 @@ type judge struct {
 }
 
 func (j *judge) judge(p *Parsed) (Fate, error) {
-	fate := j.of(p.ast.NativeRep().Expr())
+	tree, _ := p.tree()
+	fate := j.of(tree.NativeRep().Expr())
 	if fate != AlwaysErrs {
 		return fate, nil
 	}
-	errs := common.NewErrors(p.ast.Source())
-	errs.ReportErrorAtID(j.at, p.ast.NativeRep().SourceInfo().GetStartLocation(j.at), "%s", j.why)
+	errs := common.NewErrors(tree.Source())
+	errs.ReportErrorAtID(j.at, tree.NativeRep().SourceInfo().GetStartLocation(j.at), "%s", j.why)
 	return fate, &CompileError{p.text, errs.ToDisplayString()}
 }
 

@@ -7,35 +7,56 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
-// A Parsed is an expression that was parsed once, for all who ask about it before it runs: to parse
-// it takes longer than to check it.
+// A Parsed is an expression that is parsed once, for all who ask about it before it runs: to parse it takes longer than to
+// check it.
 type Parsed struct {
 	text   string
+	common *Common // that has it; nil: it is one's own
+	isRead bool
 	ast    *celgo.Ast    // nil if it cannot be parsed
 	issues *celgo.Issues // nil if it can
+
+	isFailing bool // AlwaysFails was asked for
+	failing   error
 }
 
-// Parse parses an expression.
-func Parse(expression string) (p *Parsed) {
-	p = &Parsed{text: expression}
+// Parse returns an expression, which is parsed when something is asked about it.
+func Parse(expression string) *Parsed { return &Parsed{text: expression} }
+
+// tree parses the expression, once.
+func (p *Parsed) tree() (*celgo.Ast, *celgo.Issues) {
+	if p.isRead {
+		return p.ast, p.issues
+	}
+	p.isRead = true
 	defer func() {
 		if r := recover(); r != nil {
 			p.ast, p.issues = nil, panicked(r)
 		}
 	}()
-	parsed, issues := base().Parse(expression)
-	if issues.Err() != nil {
-		p.issues = issues
-		return p
+	env, err := tracked()
+	if err != nil {
+		p.issues = celgo.ErrorAsIssues(err)
+		return nil, p.issues
 	}
-	p.ast = parsed
-	return p
+	if parsed, issues := env.Parse(p.text); issues.Err() != nil {
+		p.issues = issues
+	} else {
+		p.ast = parsed
+	}
+	if p.common != nil {
+		p.common.keep(p)
+	}
+	return p.ast, p.issues
 }
 
+// forget drops the tree, which is made again if it is needed.
+func (p *Parsed) forget() { p.isRead, p.ast, p.issues = false, nil, nil }
+
 // readsVariable reports whether the expression surely reads a variable that the request gives.
-func (p *Parsed) readsVariable() bool {
+func readsVariable(tree *celgo.Ast) bool {
 	reads, binds := map[string]bool{}, map[string]bool{}
-	ast.PreOrderVisit(p.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+	ast.PreOrderVisit(tree.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
 			reads[e.AsIdent()] = true

@@ -20,6 +20,7 @@ func FuzzParsed(f *testing.F) {
 		f.Add(expression)
 	}
 	typ := fateType(f)
+	all := NewCommon()
 	f.Fuzz(func(t *testing.T, expression string) {
 		if len(expression) > 200 {
 			return
@@ -29,8 +30,9 @@ func FuzzParsed(f *testing.F) {
 			t.Errorf("%q always fails: got %s, want %s", expression, got, want)
 		}
 		constant, why := shared.ConstantFate()
+		compareShared(t, all, expression)
 		for _, v := range []TypedVariables{{Object: typ}, {}, {Object: typ, HasParams: true, Mutating: true}, {Object: typ}} {
-			mine, own := checkerFor(t, v), checkerFor(t, v)
+			mine, own := checkerFor(t, NewCommon(), v), checkerFor(t, NewCommon(), v)
 			ask := func(c *TypeChecker, p func() *Parsed) string {
 				fate, err := c.Fate(p())
 				units, ok := c.Cost(p())
@@ -38,6 +40,13 @@ func FuzzParsed(f *testing.F) {
 			}
 			if got, want := ask(mine, func() *Parsed { return shared }), ask(own, func() *Parsed { return Parse(expression) }); got != want {
 				t.Errorf("%q: got %s, want %s", expression, got, want)
+			} else {
+				for range 2 { // for other policies, too
+					others := checkerFor(t, all, v)
+					if got := ask(others, func() *Parsed { return all.Parse(expression) }); got != want {
+						t.Errorf("%q in common: got %s, want %s", expression, got, want)
+					}
+				}
 			}
 		}
 		if fate, err := shared.ConstantFate(); fate != constant || fmt.Sprint(err) != fmt.Sprint(why) {
@@ -46,14 +55,60 @@ func FuzzParsed(f *testing.F) {
 	})
 }
 
+// compareShared compiles an expression for several policies that share what they have in common, and for one by itself.
+func compareShared(t *testing.T, all *Common, expression string) {
+	uses := []func(c *AdmissionCompiler) (*Program, error){
+		func(c *AdmissionCompiler) (*Program, error) { return c.Condition(expression) },
+		func(c *AdmissionCompiler) (*Program, error) { return c.MatchCondition(expression) },
+		func(c *AdmissionCompiler) (*Program, error) { return c.Annotation(expression) },
+		func(c *AdmissionCompiler) (*Program, error) {
+			m, err := c.Message(expression)
+			if err != nil {
+				return nil, err
+			}
+			return m.Program(), nil
+		},
+		func(c *AdmissionCompiler) (*Program, error) {
+			if err := c.Variable("fuzzed", expression); err != nil {
+				return nil, err
+			}
+			return c.Condition("variables.fuzzed == 1")
+		},
+	}
+	for i, compile := range uses {
+		for _, variables := range [][2]string{{"size", "object.spec.size"}, {"size", "'a'"}, {"broken", "object."}} {
+			policy := func(shared *Common) (said string) {
+				c := NewAdmissionCompiler(i%2 == 0)
+				c.DeclareState([]string{"things"})
+				if shared != nil {
+					c.Share(shared)
+				}
+				said = fmt.Sprint(c.Variable(variables[0], variables[1]))
+				p, err := compile(c)
+				if err != nil {
+					return said + err.Error()
+				}
+				native, reason := p.Plan()
+				return fmt.Sprint(said, p.Source(), native, reason, p.uses, p.readsUser, p.readsKind, p.needsNoObject, p.foreign, p.carried, p.size, p.wholes)
+			}
+			want := policy(nil)
+			for range 2 {
+				if got := policy(all); got != want {
+					t.Errorf("%q in common with others: got %s, want %s", expression, got, want)
+				}
+			}
+		}
+	}
+}
+
 // checkerFor returns a checker that knows some variables.
-func checkerFor(t *testing.T, v TypedVariables) *TypeChecker {
-	c, err := NewTypeChecker(v)
+func checkerFor(t *testing.T, all *Common, v TypedVariables) *TypeChecker {
+	c, err := all.TypeChecker(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, expression := range map[string]string{"size": "object.spec.size", "broken": "object.spec.none"} {
-		_ = c.Variable(name, Parse(expression)) // what is wrong with it is in its fate
+	for _, v := range [][2]string{{"size", "object.spec.size"}, {"broken", "object.spec.none"}} {
+		_ = c.Variable(v[0], all.Parse(v[1])) // what is wrong with it is in its fate
 	}
 	return c
 }

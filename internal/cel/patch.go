@@ -47,14 +47,12 @@ func (c *PatchCompiler) JSONPatch(expression string) (*Program, error) {
 }
 
 func (c *PatchCompiler) patch(expression string, returns *celgo.Type) (*Program, error) {
-	if c.patches == nil {
-		e, err := c.env(true)
-		if err == nil {
-			c.patches, err = e.extend(common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
-		}
-		if err != nil {
-			return nil, fmt.Errorf("environment misconfigured: %w", err)
-		}
+	e, err := c.env(true)
+	if err == nil && c.patches == nil {
+		c.patches, err = e.extend(common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
 	return c.patches.compile(expression, &c.list, returns)
 }
@@ -98,14 +96,12 @@ func (c *DefaultingCompiler) Value(expression string) (*Program, document.Kind, 
 }
 
 func (c *DefaultingCompiler) env() (*env, error) {
-	if c.defaults == nil {
-		e, err := c.AdmissionCompiler.env(true)
-		if err == nil {
-			c.defaults, err = e.extend(celgo.Variable(plan.NameSelf, celgo.DynType))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("environment misconfigured: %w", err)
-		}
+	e, err := c.AdmissionCompiler.env(true)
+	if err == nil && c.defaults == nil {
+		c.defaults, err = e.extend(celgo.Variable(plan.NameSelf, celgo.DynType))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("environment misconfigured: %w", err)
 	}
 	return c.defaults, nil
 }

@@ -71,17 +71,51 @@ func typeNamed(t *apiservercel.DeclType, s *spec.Schema) *apiservercel.DeclType 
 // ValidatingAdmissionPolicy. What it finds are warnings: a policy runs on the
 // object as it is, whatever its schema says. Variables must be added first.
 type TypeChecker struct {
-	env       *celgo.Env
-	variables *apiservercel.DeclType
-	roots     map[string]*apiservercel.DeclType
-	object    *ObjectType
-	failing   map[string]bool // the variables that always fail
+	env      *typedEnv
+	common   *Common
+	position position                           // of the next expression
+	fields   map[string]*apiservercel.DeclField // of the variable 'variables'
+	failing  map[string]bool                    // the variables that always fail
 
 	last struct { // the expression that was checked last, and what came of it
 		of     *Parsed
 		ast    *celgo.Ast
 		issues *celgo.Issues
 	}
+}
+
+// A typedEnv is an environment with typed variables, which the checkers of several policies share.
+type typedEnv struct {
+	*celgo.Env
+	variables *apiservercel.DeclType // its fields are those of the policy that is checked
+	roots     map[string]*apiservercel.DeclType
+	object    *ObjectType
+}
+
+// typedKey says what a typedEnv declares.
+type typedKey struct {
+	object, params                  *ObjectType
+	hasParams, mutating, defaulting bool
+	states                          string
+}
+
+// verdictKey is an expression of a policy against a typedEnv.
+type verdictKey struct {
+	env        *typedEnv
+	in         position
+	expression string
+}
+
+// A verdict is what was found out about an expression, as far as somebody has asked.
+type verdict struct {
+	isChecked, isJudged, isCosted bool
+
+	problem  error // of its types
+	declared *apiservercel.DeclType
+	fate     Fate
+	why      error
+	units    uint64
+	hasUnits bool
 }
 
 // TypedVariables are the types of a policy's variables.
@@ -100,9 +134,26 @@ type TypedVariables struct {
 }
 
 // NewTypeChecker starts to check a policy.
-func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
+func NewTypeChecker(v TypedVariables) (*TypeChecker, error) { return NewCommon().TypeChecker(v) }
+
+// TypeChecker is NewTypeChecker for one policy of several, which share what they have in common.
+func (c *Common) TypeChecker(v TypedVariables) (*TypeChecker, error) {
+	key := typedKey{v.Object, v.Params, v.HasParams, v.Mutating, v.Defaulting, joined(v.States)}
+	env := c.typed[key]
+	if env == nil {
+		var err error
+		if env, err = newTypedEnv(v); err != nil {
+			return nil, fmt.Errorf("environment misconfigured: %w", err)
+		}
+		c.typed[key] = env
+	}
+	return &TypeChecker{env: env, common: c, fields: map[string]*apiservercel.DeclField{}, failing: map[string]bool{}}, nil
+}
+
+// newTypedEnv makes an environment whose variable 'variables' has no fields yet.
+func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
-	c := &TypeChecker{variables: variables, roots: map[string]*apiservercel.DeclType{}, object: v.Object, failing: map[string]bool{}}
+	c := &typedEnv{variables: variables, roots: map[string]*apiservercel.DeclType{}, object: v.Object}
 	declared := []*apiservercel.DeclType{namespaceType(), requestType(), httpType(), variables}
 	options := []celgo.EnvOption{
 		celgo.Variable(plan.NameNamespaceObject, namespaceType().CelType()),
@@ -143,35 +194,50 @@ func NewTypeChecker(v TypedVariables) (*TypeChecker, error) {
 	provider := apiservercel.NewDeclTypeProvider(declared...)
 	provider.SetRecognizeKeywordAsFieldName(true)
 	typeOptions, err := provider.EnvOptions(base().CELTypeProvider())
-	if err != nil {
-		return nil, fmt.Errorf("environment misconfigured: %w", err)
+	if err == nil {
+		c.Env, err = base().Extend(append(typeOptions, options...)...)
 	}
-	if c.env, err = base().Extend(append(typeOptions, options...)...); err != nil {
-		return nil, fmt.Errorf("environment misconfigured: %w", err)
-	}
-	return c, nil
+	return c, err
 }
 
 // Variable adds a variable, whose value can be of any type. The error says what is
 // wrong with its types; later expressions may use the variable all the same.
 func (c *TypeChecker) Variable(name string, p *Parsed) error {
-	declared := apiservercel.DynType
-	ast, issues := c.check(p)
-	if issues == nil {
-		declared = declType(ast.OutputType())
-	}
-	c.variables.Fields[name] = apiservercel.NewDeclField(name, declared, true, nil, nil)
-	if issues != nil {
+	v := c.checked(p)
+	if v.problem != nil {
 		fate, _ := c.Fate(p)
 		c.failing[name] = fate == AlwaysErrs
 	}
-	return problem(p.text, issues)
+	c.fields[name] = apiservercel.NewDeclField(name, v.declared, true, nil, nil)
+	c.position = c.common.position(positionKey{c.position, name, p.text})
+	return v.problem
 }
 
 // Check returns what is wrong with the types in an expression; nil for nothing.
-func (c *TypeChecker) Check(p *Parsed) error {
-	_, issues := c.check(p)
-	return problem(p.text, issues)
+func (c *TypeChecker) Check(p *Parsed) error { return c.checked(p).problem }
+
+// verdict returns what is known of an expression in the policy.
+func (c *TypeChecker) verdict(p *Parsed) *verdict {
+	key := verdictKey{c.env, c.position, p.text}
+	v := c.common.verdicts[key]
+	if v == nil {
+		v = &verdict{}
+		c.common.verdicts[key] = v
+	}
+	return v
+}
+
+// checked returns the verdict on the types in an expression.
+func (c *TypeChecker) checked(p *Parsed) *verdict {
+	v := c.verdict(p)
+	if !v.isChecked {
+		ast, issues := c.check(p)
+		v.isChecked, v.problem, v.declared = true, problem(p.text, issues), apiservercel.DynType
+		if issues == nil {
+			v.declared = declType(ast.OutputType())
+		}
+	}
+	return v
 }
 
 // check checks a parsed expression, unless it is the one that was checked last.
@@ -179,15 +245,17 @@ func (c *TypeChecker) check(p *Parsed) (ast *celgo.Ast, issues *celgo.Issues) {
 	if c.last.of == p {
 		return c.last.ast, c.last.issues
 	}
-	c.last.of, c.last.ast, c.last.issues = p, nil, p.issues
-	if p.ast != nil {
+	tree, unread := p.tree()
+	c.last.of, c.last.ast, c.last.issues = p, nil, unread
+	if tree != nil {
 		defer func() {
 			if r := recover(); r != nil { // see env.Compile
 				ast, issues = nil, panicked(r)
 				c.last.ast, c.last.issues = ast, issues
 			}
 		}()
-		c.last.ast, c.last.issues = c.env.Check(p.ast)
+		c.env.variables.Fields = c.fields
+		c.last.ast, c.last.issues = c.env.Check(tree)
 	}
 	return c.last.ast, c.last.issues
 }
@@ -203,13 +271,16 @@ func problem(expression string, issues *celgo.Issues) error {
 // allow, in units, by Kubernetes' measure. It is false for an expression of wrong types, and if the
 // schema does not say.
 func (c *TypeChecker) Cost(p *Parsed) (units uint64, ok bool) {
-	ast, issues := c.check(p)
-	if issues != nil {
-		return 0, false
+	v := c.checked(p)
+	if v.isCosted || v.problem != nil {
+		return v.units, v.hasUnits
 	}
-	sizes := &sizeEstimator{roots: c.roots}
+	v.isCosted = true
+	ast, _ := c.check(p)
+	sizes := &sizeEstimator{roots: c.env.roots}
 	cost, err := c.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes})
-	return cost.Max, err == nil && !sizes.unknown
+	v.units, v.hasUnits = cost.Max, err == nil && !sizes.unknown
+	return v.units, v.hasUnits
 }
 
 // sizeEstimator estimates how large the parts of an object can be.

@@ -48,11 +48,11 @@ func (u *Unfilled) Reader(roots map[string]string) *UnfilledReader {
 }
 
 // Condition takes a match condition: what it asks for with has() the other expressions need not ask for.
-func (r *UnfilledReader) Condition(expression string) { maps.Copy(r.asked, r.look(expression).asked) }
+func (r *UnfilledReader) Condition(p *Parsed) { maps.Copy(r.asked, r.look(p).asked) }
 
 // Variable takes a variable of the policy, which later expressions may read.
-func (r *UnfilledReader) Variable(name, expression string) {
-	l := r.look(expression)
+func (r *UnfilledReader) Variable(name string, p *Parsed) {
+	l := r.look(p)
 	if l.root == nil {
 		return
 	}
@@ -62,8 +62,8 @@ func (r *UnfilledReader) Variable(name, expression string) {
 }
 
 // Reads returns the fields that an expression reads and does not ask for, as an expression writes them.
-func (r *UnfilledReader) Reads(expression string) (fields []string) {
-	l := r.look(expression)
+func (r *UnfilledReader) Reads(p *Parsed) (fields []string) {
+	l := r.look(p)
 	for path := range l.read {
 		if !l.asked[path] && !r.asked[path] {
 			fields = append(fields, path)
@@ -87,10 +87,10 @@ func SayUnasked(fields []string) string {
 }
 
 // look finds the fields that an expression mentions. One that is no CEL mentions none: compiling it says so.
-func (r *UnfilledReader) look(expression string) *unfilledLook {
+func (r *UnfilledReader) look(p *Parsed) *unfilledLook {
 	l := &unfilledLook{reader: r, read: map[string]bool{}, asked: map[string]bool{}}
-	if ast, issues := base().Parse(expression); issues == nil || issues.Err() == nil {
-		l.root = ast.NativeRep().Expr()
+	if tree, _ := p.tree(); tree != nil {
+		l.root = tree.NativeRep().Expr()
 		l.walk(l.root, nil)
 	}
 	return l

@@ -38,18 +38,18 @@ func TestUnfilled(t *testing.T) {
 		`object.size <`:                                                    "[]",
 	} {
 		r := u.Reader(map[string]string{"object": "", "oldObject": ""})
-		r.Variable("all", "object")
-		r.Variable("other", "object.other")
-		if got := fmt.Sprint(r.Reads(expression)); got != want {
+		r.Variable("all", Parse("object"))
+		r.Variable("other", Parse("object.other"))
+		if got := fmt.Sprint(r.Reads(Parse(expression))); got != want {
 			t.Errorf("%s: got %s, want %s", expression, got, want)
 		}
 	}
 	r := u.Reader(map[string]string{"object": ""})
-	r.Condition("has(object.size)")
-	if got := fmt.Sprint(r.Reads("object.size + object.spec.mode")); got != "[object.spec object.spec.mode]" {
+	r.Condition(Parse("has(object.size)"))
+	if got := fmt.Sprint(r.Reads(Parse("object.size + object.spec.mode"))); got != "[object.spec object.spec.mode]" {
 		t.Errorf("behind a match condition: got %s", got)
 	}
-	if got := fmt.Sprint(u.Reader(map[string]string{"self": ".lines[*]"}).Reads("self.count > 1")); got != "[self.count]" {
+	if got := fmt.Sprint(u.Reader(map[string]string{"self": ".lines[*]"}).Reads(Parse("self.count > 1"))); got != "[self.count]" {
 		t.Errorf("a rule of a schema: got %s", got)
 	}
 	if NewUnfilled(nil) != nil {

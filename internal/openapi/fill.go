@@ -87,7 +87,7 @@ func (s *Schema) UnaskedReads() (found []Finding) {
 		for i, rule := range p.XValidations {
 			r := s.Unfilled.Reader(map[string]string{"self": path, "oldSelf": path})
 			place := fmt.Sprintf("%s.x-kubernetes-validations[%d].rule", at, i)
-			if text := cel.SayUnasked(r.Reads(rule.Rule)); text != "" {
+			if text := cel.SayUnasked(r.Reads(cel.Parse(rule.Rule))); text != "" {
 				found = append(found, Finding{Path: s.Where(place), Message: text})
 			}
 		}

@@ -40,11 +40,8 @@ type Version struct {
 // a server would refuse. The definition is not changed. extensions hold what the schemas of the
 // versions say in the gateway's own keywords, in the order of the versions; there may be fewer.
 func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition, extensions ...*Extensions) (versions []Version, warnings, errs field.ErrorList) {
-	crd = crd.DeepCopy()
-	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
-	internal := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+	internal, err := internalOf(crd.DeepCopy())
+	if err != nil {
 		return nil, nil, field.ErrorList{field.Invalid(field.NewPath("spec"), wording.Omitted, err.Error())}
 	}
 	warnings, errs = checkDefinition(internal)
@@ -65,6 +62,32 @@ func CompileCRD(crd *apiextensionsv1.CustomResourceDefinition, extensions ...*Ex
 		return nil, warnings, errs
 	}
 	return versions, warnings, nil
+}
+
+// internalOf returns a definition as a server checks it. The definition is changed.
+func internalOf(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
+	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
+	internal := &apiextensions.CustomResourceDefinition{}
+	return internal, apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil)
+}
+
+// HasValidNames reports whether there is nothing to say of a definition but of the schemas of its versions, and of the fields
+// in them that it names.
+func HasValidNames(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	bare := *crd
+	bare.Spec.Versions = slices.Clone(crd.Spec.Versions)
+	for i := range bare.Spec.Versions {
+		v := &bare.Spec.Versions[i]
+		v.SelectableFields = nil
+		v.Schema = &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
+	}
+	internal, err := internalOf(bare.DeepCopy())
+	if err != nil {
+		return false
+	}
+	warnings, errs := checkDefinition(internal)
+	return len(warnings)+len(errs) == 0
 }
 
 func (c *compiler) version(crd *apiextensions.CustomResourceDefinition, from *apiextensions.CustomResourceDefinitionVersion, said *Extensions, path *field.Path) (Version, field.ErrorList) {

@@ -40,7 +40,11 @@ type File struct {
 	// real is the file behind the links, info what it was like as it was opened.
 	real string
 	info fs.FileInfo
+	sum  [sha256.Size]byte // of the data
 }
+
+// Sum returns the SHA-256 of the contents.
+func (f *File) Sum() [sha256.Size]byte { return f.sum }
 
 // Settings is the name of the file that says how the files of its folder, and of those below it, are meant.
 const Settings = ".admission-gateway.yaml"
@@ -146,11 +150,14 @@ func readOnce(paths []string, p *Progress) *Source {
 	return w.Source
 }
 
+// hashOf notes the sum of each file, and returns that of all.
 func hashOf(files []File, held []*Folder) string {
 	sums := make([][]byte, len(files))
-	for i, f := range files {
-		sum := sha256.Sum256(f.Data)
-		sums[i] = sum[:]
+	for i := range files {
+		if f := &files[i]; f.sum == ([sha256.Size]byte{}) {
+			f.sum = sha256.Sum256(f.Data)
+		}
+		sums[i] = files[i].sum[:]
 	}
 	slices.SortFunc(sums, bytes.Compare)
 	all := sha256.New()

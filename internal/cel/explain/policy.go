@@ -3,6 +3,7 @@ package explain
 import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/cel/plan"
@@ -18,24 +19,49 @@ type Compiler struct {
 // NewCompiler explains conditions that the compiler compiles.
 func NewCompiler(c *cel.AdmissionCompiler) *Compiler { return &Compiler{AdmissionCompiler: c} }
 
+// variable is a variable as policies share it.
+type variable struct {
+	program     *cel.Program
+	declared    *apiservercel.DeclType
+	explanation *Explanation
+}
+
 // Variable is [cel.AdmissionCompiler.Variable].
 func (c *Compiler) Variable(name, expression string) error {
-	checked, err := c.CheckVariable(name, expression)
-	if err != nil {
-		return err
+	isAdded := false
+	v, err := cel.Once(c.AdmissionCompiler, "variable", expression, func() (v variable, err error) {
+		checked, of, err := c.CheckVariable(expression)
+		if v.declared = of; err != nil {
+			return v, err
+		}
+		v.program = checked.Program
+		isAdded, v.explanation = true, c.known.add(name, &Explanation{program: v.program, field: fieldOf(checked.AST, &c.known)})
+		v.explanation.derive(name, checked, &c.known)
+		return v, nil
+	})
+	if err == nil && !isAdded {
+		c.known.add(name, v.explanation)
 	}
-	x := c.known.add(name, &Explanation{program: checked.Program, field: fieldOf(checked.AST, &c.known)})
-	x.derive(name, checked, &c.known)
-	return nil
+	c.Declare(name, expression, v.program, v.declared)
+	return err
+}
+
+// condition is a condition as policies share it.
+type condition struct {
+	program     *cel.Program
+	explanation *Explanation
 }
 
 // Condition is [cel.AdmissionCompiler.Condition], with what explains why the condition does not hold.
 func (c *Compiler) Condition(expression string) (*cel.Program, *Explanation, error) {
-	checked, err := c.CheckCondition(expression)
-	if err != nil {
-		return nil, nil, err
-	}
-	return checked.Program, ofCondition(checked, &c.known), nil
+	made, err := cel.Once(c.AdmissionCompiler, "condition", expression, func() (made condition, err error) {
+		checked, err := c.CheckCondition(expression)
+		if err != nil {
+			return made, err
+		}
+		return condition{checked.Program, ofCondition(checked, &c.known)}, nil
+	})
+	return made.program, made.explanation, err
 }
 
 // add adds a variable, or replaces the one of the same name. What is known of all others may come from the variable that

@@ -89,9 +89,12 @@ func (c *nativeCompiler) known(call *invocation) (code, bool) {
 	return code{}, false
 }
 
+// takesPattern are the functions whose second argument is a regular expression.
+var takesPattern = map[string]bool{"matches": true, "find": true, "findAll": true}
+
 // pattern compiles matches, find and findAll with a literal pattern.
 func (c *nativeCompiler) pattern(call *invocation) (code, bool) {
-	if len(call.args) < 2 {
+	if len(call.args) < 2 || !takesPattern[call.function] {
 		return code{}, false
 	}
 	lit := call.args[1].lit
