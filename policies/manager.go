@@ -50,6 +50,8 @@ type Options struct {
 	Gateway Gateway
 	// Log gets every finding and every change; nil discards it.
 	Log *slog.Logger
+	// System watches the files; nil: the Manager has a watch of its own.
+	System *watch.System
 	// Poll is how often the files are looked at even if no change is reported; 0 means every
 	// minute.
 	Poll time.Duration
@@ -312,6 +314,7 @@ func (m *Manager) Run(ctx context.Context) {
 	files := watch.Files{
 		Of: "the policy files", Dirs: m.watched, Changed: func() { m.refresh(false) },
 		Poll: m.options.Poll, Quiet: m.options.Quiet, Patience: maxQuiet * m.options.Quiet, Log: m.options.Log,
+		System: m.options.System,
 	}
 	files.Run(ctx)
 }

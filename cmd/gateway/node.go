@@ -29,6 +29,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
+	"github.com/admission-gateway/gateway/internal/watch"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/bundles"
 	"github.com/admission-gateway/gateway/policies/finding"
@@ -55,6 +56,7 @@ type node struct {
 	sharing io.Closer // of the limits that gateways share
 	// locker locks objects for all gateways; nil if they do not share locks.
 	locker    storage.Locker
+	watches   watch.System                     // of all files
 	files     *credentials.Watcher             // with certificates, keys and tokens
 	bundles   *bundles.Bundles                 // nil until they are set up
 	manager   atomic.Pointer[policies.Manager] // nil until the first policies are compiled
@@ -112,7 +114,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	}}); err != nil {
 		return nil, err
 	}
-	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log})
+	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log, System: &n.watches})
 	if n.admin, err = n.newAdmin(logs.Dropped); err != nil {
 		return nil, err
 	}
@@ -196,7 +198,8 @@ func (n *node) policyOptions(c *config.Configuration) (paths []string, _ policie
 	return paths, policies.Options{
 		Owned: owned, Folders: n.policyFolders, Seen: n.metrics.PoliciesSeen, LastGood: lastGood,
 		Loaded: n.policiesLoaded, Activated: n.policiesActivated, Confirmed: n.policiesConfirmed,
-		Rejected: n.policiesRejected, Blocked: func(set *policies.Set) []finding.Finding { return n.blocked(c, set) }, Overdue: n.policiesOverdue, Log: n.log, Gateway: gateway,
+		Rejected: n.policiesRejected, Blocked: func(set *policies.Set) []finding.Finding { return n.blocked(c, set) }, Overdue: n.policiesOverdue,
+		Log: n.log, System: &n.watches, Gateway: gateway,
 	}, err
 }
 

@@ -55,6 +55,7 @@ func (r *reloads) watch(ctx context.Context, n *node) {
 	files := watch.Files{
 		Of: "the configuration file", Dirs: func() []string { return r.dirs(n.config.Load()) }, Changed: func() { n.reload(false) },
 		Poll: configPoll, Quiet: configQuiet, Patience: 20 * configQuiet, Log: n.log,
+		System: &n.watches,
 	}
 	go files.Run(ctx)
 }

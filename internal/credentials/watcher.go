@@ -24,6 +24,8 @@ type Options struct {
 	Poll, Quiet time.Duration
 	// Log reports new credentials and credentials that cannot be used.
 	Log *slog.Logger
+	// System watches the files; nil: the Watcher has a watch of its own.
+	System *watch.System
 }
 
 // maxQuiet is for how many quiet times changes that never cease may hold a reading up.
@@ -145,6 +147,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	files := watch.Files{
 		Of: "the files with credentials", Dirs: w.watchedDirs, Changed: w.Reload,
 		Poll: w.options.Poll, Quiet: w.options.Quiet, Patience: maxQuiet * w.options.Quiet, Log: w.options.Log,
+		System: w.options.System,
 	}
 	files.Run(ctx)
 }

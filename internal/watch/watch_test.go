@@ -69,3 +69,101 @@ func TestRun(t *testing.T) {
 	cancel()
 	<-ended
 }
+
+// TestSystem: files that share the system's watch are told of what concerns them, whatever the names of their directories,
+// and the process has one watch.
+func TestSystem(t *testing.T) {
+	root := t.TempDir()
+	one, two, link := filepath.Join(root, "one"), filepath.Join(root, "two"), filepath.Join(root, "link")
+	for _, dir := range []string{one, two} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("one", link); err != nil {
+		t.Fatal(err)
+	}
+	var system System
+	before := watches(t)
+	type told struct {
+		changed chan struct{}
+		cancel  func()
+		ended   chan struct{}
+	}
+	start := func(dirs ...string) told {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := told{make(chan struct{}, 1000), cancel, make(chan struct{})}
+		files := Files{
+			Of: "the files", Dirs: func() []string { return dirs }, Changed: func() { c.changed <- struct{}{} }, System: &system,
+			Poll: time.Hour, Quiet: time.Millisecond, Patience: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		}
+		go func() {
+			defer close(c.ended)
+			files.Run(ctx)
+		}()
+		<-c.changed // the start
+		return c
+	}
+	all := []told{start(one), start(two), start(link), start(one, two)}
+	if got := watches(t) - before; got != 1 {
+		t.Errorf("the process has %d watches, want 1", got)
+	}
+	write := func(dir string, want ...bool) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "file"), []byte(time.Now().String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range all {
+			if i >= len(want) || !want[i] {
+				continue
+			}
+			select {
+			case <-c.changed:
+			case <-time.After(20 * time.Second):
+				t.Errorf("the files %d are not told of %s", i, dir)
+			}
+		}
+		time.Sleep(100 * time.Millisecond) // the same change may be reported more than once
+		for i, c := range all {
+			for len(c.changed) > 0 {
+				if <-c.changed; i >= len(want) || !want[i] {
+					t.Errorf("the files %d are told of %s", i, dir)
+				}
+			}
+		}
+	}
+	write(one, true, false, true, true)
+	write(two, false, true, false, true)
+	leave := func(i int) {
+		all[i].cancel()
+		<-all[i].ended
+	}
+	leave(0)
+	write(one, false, false, true, true)
+	leave(3)
+	leave(2)
+	write(one)
+	write(two, false, true)
+	leave(1)
+	if got := watches(t) - before; got != 0 {
+		t.Errorf("the process has %d watches, want none", got)
+	}
+	all = []told{start(two)}
+	write(two, true)
+	leave(0)
+}
+
+// watches returns how many of the system's watches the process has.
+func watches(t *testing.T) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("the system does not show the files of a process")
+	}
+	for _, e := range entries {
+		if to, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil && to == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
+}
