@@ -14,13 +14,9 @@ import (
 // safe for concurrent use.
 type FoldSet struct {
 	names   []foldedName // sorted by their folds; of those that have the same one, as given
-	hashes  []uint32     // of the names in the same order, if they are few
 	near    foldFilter
 	longest int // bytes of a name
 }
-
-// fewNames is up to how many names a look at the hash of each is the fastest way to find one.
-const fewNames = 16
 
 // foldedName is a name, and what it has in common with its variants.
 type foldedName struct{ fold, name string }
@@ -41,23 +37,9 @@ func NewFoldSet(names ...string) *FoldSet {
 	folds := make([]string, len(s.names))
 	for i, n := range s.names {
 		folds[i] = n.fold
-		if len(s.names) <= fewNames {
-			s.hashes = append(s.hashes, hashString(n.name))
-		}
 	}
 	s.near = newFoldFilter(folds)
 	return s
-}
-
-// has reports whether the member has one of the names, if they are few.
-func (s *FoldSet) has(m Node) bool {
-	e := &m.d.tape[m.i]
-	for i, hash := range s.hashes {
-		if hash == e.hash && m.d.keyIs(e, s.names[i].name) {
-			return true
-		}
-	}
-	return false
 }
 
 // A foldFilter says at a glance of most keys that they are no case variants of a set of names. It
@@ -141,21 +123,4 @@ func appendFolded(dst []byte, s string) []byte {
 		dst = utf8.AppendRune(dst, least)
 	}
 	return dst
-}
-
-// VariantIn returns the first member of an object whose key is a case variant
-// of one of the names, and that name. The Node is invalid if there is none.
-func (s *FoldSet) VariantIn(object Node) (member Node, name string) {
-	if object.Kind() != Object {
-		return Node{}, ""
-	}
-	for m := object.First(); m.Valid(); m = m.Next() {
-		if s.has(m) {
-			continue
-		}
-		if name, ok := s.Variant(m.Key()); ok {
-			return m, name
-		}
-	}
-	return Node{}, ""
 }

@@ -379,18 +379,32 @@ func TestCaseVariants(t *testing.T) {
 			}
 		}
 	}
-	d := mustParse(t, `{"apiVersion":1,"\u212aind":{"Kind":1},"STATUS":2}`)
-	if n, name := set.VariantIn(d.Root()); n.Key() != "\u212aind" || name != "kind" {
+}
+
+func TestFields(t *testing.T) {
+	fields := NewFields("kind", "apiVersion", "status", "Kind2", "kınd")
+	d := mustParse(t, `{"apiVersion":1,"other":3,"\u212aind":{"Kind":1},"STATUS":2,"status":4}`)
+	var found [3]Node
+	if n, name := fields.In(d.Root(), found[:]); n.Key() != "\u212aind" || name != "kind" {
 		t.Errorf("got %q for %q", n.Key(), name)
 	}
+	if found[0].Valid() || found[1].Key() != "apiVersion" || found[2].Valid() {
+		t.Errorf("found %v", found)
+	}
 	for _, text := range []string{`["Kind"]`, `"Kind"`} {
-		if n, _ := set.VariantIn(mustParse(t, text).Root()); n.Valid() {
+		if n, _ := fields.In(mustParse(t, text).Root(), nil); n.Valid() {
 			t.Errorf("%s has members", text)
 		}
 	}
-	d = mustParse(t, `{"apiVersion":1,"kind":{"Kind":1}}`)
-	if n, _ := set.VariantIn(d.Root()); n.Valid() {
+	d = mustParse(t, `{"apiVersion":1,"kind":{"Kind":1},"status":2,"Kind2":3}`)
+	d.Set(d.Root(), "status", []byte("5"))
+	if n, _ := fields.In(d.Root(), found[:]); n.Valid() {
 		t.Errorf("got %q", n.Key())
+	}
+	for i, name := range []string{"kind", "apiVersion", "status"} {
+		if want, _ := d.Root().Get(name); found[i] != want {
+			t.Errorf("%s is %v, not %v", name, found[i], want)
+		}
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 
 // envelopeFields are the members of a Kubernetes object that some backends would also find under
 // another case, metadataFields the members of metadata that identify the object of a request and
-// decide who may change it.
+// decide who may change it. Those whose values are read come first.
 var (
-	envelopeFields = document.NewFoldSet("apiVersion", "kind", "metadata", "spec", "status")
-	metadataFields = document.NewFoldSet("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+	envelopeFields = document.NewFields("apiVersion", "kind", "metadata", "spec", "status")
+	metadataFields = document.NewFields("name", "namespace", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp",
 		"deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences", "managedFields")
 )
 
@@ -28,30 +28,30 @@ type Identity struct {
 }
 
 // text reads a member that must be a string.
-func (d *Identity) text(w *Write, object document.Node, key, prefix string) (string, error) {
-	s, err := Text(object, key, prefix)
+func (d *Identity) text(w *Write, at document.Node, key, prefix string) (string, error) {
+	s, err := textOf(at, key, prefix)
 	if err != nil && d.IsPatched {
 		return "", w.Unreadable(err.Error())
 	}
 	return s, err
 }
 
-// CheckEnvelope refuses a body that is no object, and members of an object of Kubernetes' form that a
-// backend which folds case would take for others.
-func CheckEnvelope(root document.Node) error {
+// ReadType reads kind and apiVersion. It refuses a body that is no object, and members of an object of
+// Kubernetes' form that a backend which folds case would take for others.
+func (d *Identity) ReadType(w *Write) (err error) {
+	root := w.Object.Root()
 	if root.Kind() != document.Object {
 		return status.BadRequest("the body must be a JSON object, not %s", root.Kind().WithArticle())
 	}
-	return ExactCase(root, envelopeFields, "")
-}
-
-// ReadType reads kind and apiVersion.
-func (d *Identity) ReadType(w *Write) (err error) {
-	root := w.Object.Root()
-	if d.APIVersion, err = d.text(w, root, "apiVersion", ""); err != nil {
+	var found [3]document.Node
+	if err = ExactCase(root, envelopeFields, found[:], ""); err != nil {
 		return err
 	}
-	d.Kind, err = d.text(w, root, "kind", "")
+	d.metadata = found[2]
+	if d.APIVersion, err = d.text(w, found[0], "apiVersion", ""); err != nil {
+		return err
+	}
+	d.Kind, err = d.text(w, found[1], "kind", "")
 	return err
 }
 
@@ -70,26 +70,29 @@ func (d *Identity) CheckType(w *Write) error {
 	return nil
 }
 
-// ReadMetadata reads name and namespace.
+// ReadMetadata reads name and namespace, after ReadType.
 func (d *Identity) ReadMetadata(w *Write) (err error) {
-	metadata, found := w.Object.Root().Get("metadata")
-	if !found || metadata.Kind() == document.Null {
+	switch kind := d.metadata.Kind(); kind {
+	case document.Invalid:
 		return nil
+	case document.Null:
+		d.metadata = document.Node{}
+		return nil
+	case document.Object:
+	default:
+		return status.BadRequest("`metadata` must be an object, not %s", kind.WithArticle())
 	}
-	if metadata.Kind() != document.Object {
-		return status.BadRequest("`metadata` must be an object, not %s", metadata.Kind().WithArticle())
-	}
-	if err := ExactCase(metadata, metadataFields, "metadata."); err != nil {
+	var found [3]document.Node
+	if err := ExactCase(d.metadata, metadataFields, found[:], "metadata."); err != nil {
 		return err
 	}
-	if d.Name, err = d.text(w, metadata, "name", "metadata."); err != nil {
+	if d.Name, err = d.text(w, found[0], "name", "metadata."); err != nil {
 		return err
 	}
-	if d.Namespace, err = d.text(w, metadata, "namespace", "metadata."); err != nil {
+	if d.Namespace, err = d.text(w, found[1], "namespace", "metadata."); err != nil {
 		return err
 	}
-	d.metadata = metadata
-	_, err = d.text(w, metadata, "generateName", "metadata.")
+	_, err = d.text(w, found[2], "generateName", "metadata.")
 	return err
 }
 
@@ -134,9 +137,6 @@ func (d *Identity) Fill(w *Write) {
 // CheckIdentity compares the identity in an object of Kubernetes' form with the URL, and takes the
 // name of a new object. Nothing is added.
 func CheckIdentity(w *Write) error {
-	if err := CheckEnvelope(w.Object.Root()); err != nil {
-		return err
-	}
 	var d Identity
 	if err := d.ReadType(w); err != nil {
 		return err

@@ -17,10 +17,10 @@ var deleteOptions = []byte(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
 
 // deleteOptionFields are the members of DeleteOptions. What Kubernetes ignores is ignored, but not what was
 // meant to be one of these: a precondition that is not read lets everything pass.
-var deleteOptionFields = document.NewFoldSet("kind", "apiVersion", "gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy",
+var deleteOptionFields = document.NewFields("kind", "apiVersion", "gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy",
 	"dryRun", "ignoreStoreReadErrorWithClusterBreakingPotential")
 
-var preconditionFields = document.NewFoldSet("uid", "resourceVersion")
+var preconditionFields = document.NewFields("uid", "resourceVersion")
 
 // ReadDeleteOptions reads the options of a deletion: from the body, else from the query, as Kubernetes does.
 // A dry run is one wherever it is asked for.
@@ -54,11 +54,11 @@ func (w *Write) decodeDeleteOptions(o *metav1.DeleteOptions) error {
 	if root.Kind() != document.Object {
 		return status.BadRequest("the body must be a JSON object, not %s", root.Kind().WithArticle())
 	}
-	if err := ExactCase(root, deleteOptionFields, ""); err != nil {
+	if err := ExactCase(root, deleteOptionFields, nil, ""); err != nil {
 		return err
 	}
 	if preconditions, _ := root.Get("preconditions"); preconditions.Kind() == document.Object {
-		if err := ExactCase(preconditions, preconditionFields, "preconditions."); err != nil {
+		if err := ExactCase(preconditions, preconditionFields, nil, "preconditions."); err != nil {
 			return err
 		}
 	}

@@ -85,17 +85,22 @@ func Given(object document.Node, key string) (document.Node, bool) {
 // Text reads a member that must be a string if it is given; the empty string and null are the same as
 // none. In messages the prefix comes before the member's name.
 func Text(object document.Node, key, prefix string) (string, error) {
-	at, found := object.Get(key)
-	if !found || at.Kind() == document.Null {
+	at, _ := object.Get(key)
+	return textOf(at, key, prefix)
+}
+
+// textOf is Text for a member that was looked up before; it is invalid if there is none.
+func textOf(at document.Node, key, prefix string) (string, error) {
+	switch at.Kind() {
+	case document.Invalid, document.Null:
 		return "", nil
+	case document.String:
+		if at.HasNUL() {
+			return "", status.BadRequest("`%s%s` must not have a NUL character in it", prefix, key)
+		}
+		return at.Str(), nil
 	}
-	if at.Kind() != document.String {
-		return "", status.BadRequest("`%s%s` must be a string, not %s", prefix, key, at.Kind().WithArticle())
-	}
-	if at.HasNUL() {
-		return "", status.BadRequest("`%s%s` must not have a NUL character in it", prefix, key)
-	}
-	return at.Str(), nil
+	return "", status.BadRequest("`%s%s` must be a string, not %s", prefix, key, at.Kind().WithArticle())
 }
 
 // SetMissing sets a string that is missing; the empty string and null are the same as none.
@@ -125,9 +130,10 @@ func EqualBeside(a, b document.Node, beside string) bool {
 	return n == b.Len()
 }
 
-// ExactCase refuses members that a backend which folds case would read as one of the known ones.
-func ExactCase(object document.Node, known *document.FoldSet, prefix string) error {
-	if variant, name := known.VariantIn(object); variant.Valid() {
+// ExactCase refuses members that a backend which folds case would read as one of the known ones. found
+// gets those that are there, as [document.Fields.In] has it.
+func ExactCase(object document.Node, known *document.Fields, found []document.Node, prefix string) error {
+	if variant, name := known.In(object, found); variant.Valid() {
 		return status.BadRequest("unknown field '%s%.253s': field names are case-sensitive, it must be written `%s%s`", prefix, variant.Key(), prefix, name)
 	}
 	return nil

@@ -80,9 +80,6 @@ func (c *collection) complete(w *storage.Write, fills bool) error {
 		}
 		return storage.CompleteBare(w)
 	}
-	if err := storage.CheckEnvelope(w.Object.Root()); err != nil {
-		return err
-	}
 	d := storage.Identity{IsPatched: w.Info.Verb == resource.VerbPatch && c.appliesPatches()}
 	if err := d.ReadType(w); err != nil {
 		return err
