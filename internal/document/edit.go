@@ -196,11 +196,21 @@ func (d *Document) isAlike(object, i uint32) bool {
 	}
 	key := d.keyOf(&d.tape[i])
 	for k := d.chainFirst(object); k != i; k = d.chainNext(k) {
-		if strings.EqualFold(d.keyOf(&d.tape[k]), key) {
+		if e := &d.tape[k]; d.mayBeAlike(e, key) && strings.EqualFold(d.keyOf(e), key) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayBeAlike is false of keys that differ from the key of e not in case alone: both begin with a
+// character of ASCII, and it is not the same letter.
+func (d *Document) mayBeAlike(e *entry, key string) bool {
+	if e.keyEnd == e.key || key == "" {
+		return e.keyEnd == e.key && key == ""
+	}
+	a, b := d.source(e)[e.key], key[0]
+	return a|0x20 == b|0x20 || (a|b)&0x80 != 0 || a == '\\'
 }
 
 // write parses raw into the side buffer as the value of the entry i, and returns its node. That is
