@@ -32,6 +32,16 @@ import (
 // An admitter completes, defaults, mutates and validates the objects of one request, by the schema of its
 // storage and by the policies of the set in force. It implements storage.Handler.
 type admitter struct {
+	admitted
+
+	// What the requests after this one use again.
+	report   admission.Report  // what policies find
+	referred policies.Referred // what they refer to
+	outside  outside           // which policies do not match the request
+}
+
+// admitted is what an admitter forgets with the request.
+type admitted struct {
 	gateway *Gateway
 	scope   *scope
 	request *storage.Request
@@ -45,15 +55,12 @@ type admitter struct {
 	unread     field.ErrorList      // what is wrong with the fields of a form before its object is looked at
 	attributes admission.Attributes // what policies see
 	options    operationOptions     // the options of the operation, as policies see them
-	report     admission.Report     // what they find
-	referred   policies.Referred    // what they refer to
 	schema     objectSchema         // the schema that mutating policies use
 	kind       string               // of the object, if policies found something that is recorded as an Event
 	number     uint64               // of the request in the decision log; 0 until it has a decision
 	checked    conventions.Result   // the results of conventions that are only tried, or were not evaluated
 	// isRehearsal reports whether the request is only tried.
 	isRehearsal bool
-	outside     outside // which policies do not match the request
 	// unknown are the members of the object that its schema does not have.
 	unknown schemas.Unknown
 }
@@ -142,7 +149,7 @@ func (a *admitter) reset() {
 	if a.outside.admitter != nil {
 		a.outside.reset()
 	}
-	*a = admitter{report: a.report, referred: a.referred, outside: a.outside}
+	a.admitted = admitted{}
 }
 
 // Complete checks the object against the URL, and removes the fields that its schema does not know.
