@@ -24,6 +24,7 @@ const (
 type policyIndex struct {
 	rules     index.Index
 	narrowers []Narrower // by position; nil: the rules say all
+	insistent []Insistent
 	foreseers []Foreseer // by position; nil: nothing is foreseen
 	foresees  bool       // one of them is not nil
 	oldReader []OldReader
@@ -37,10 +38,12 @@ type room [6]*index.List
 
 func newIndex[P Policy](policies []P) (x policyIndex) {
 	x.narrowers = make([]Narrower, len(policies))
+	x.insistent = make([]Insistent, len(policies))
 	x.foreseers = make([]Foreseer, len(policies))
 	x.oldReader = make([]OldReader, len(policies))
 	for position, p := range policies {
 		x.narrowers[position], _ = Policy(p).(Narrower)
+		x.insistent[position], _ = Policy(p).(Insistent)
 		x.oldReader[position], _ = Policy(p).(OldReader)
 		if f, is := Policy(p).(Foreseer); is && f.Foresees() {
 			x.foreseers[position], x.foresees = f, true
@@ -117,6 +120,16 @@ func (x *policyIndex) matches(f found, i *resource.Info, o Operation) bool {
 		}
 	}
 	return false
+}
+
+// matchesAll reports whether some policy found may match the operation on the resource, whatever the namespace and the name
+// are.
+func (x *policyIndex) matchesAll(f found, i *resource.Info, o Operation) bool {
+	return slices.ContainsFunc(f, func(l *index.List) bool {
+		return slices.ContainsFunc(l.Plain, func(p int32) bool {
+			return x.foreseers[p] == nil && (x.narrowers[p] == nil || x.insistent[p] != nil && x.insistent[p].NeverExcludes(i, o))
+		})
+	})
 }
 
 func (x *policyIndex) excludes(position int32, i *resource.Info, o Operation) bool {

@@ -44,6 +44,13 @@ type Narrower interface {
 	Excludes(i *resource.Info, o Operation) bool
 }
 
+// An Insistent policy is a Narrower that knows for which resources it excludes no request.
+type Insistent interface {
+	// NeverExcludes reports whether the policy is not excluded from the operation on the resource, whatever the namespace
+	// and the name are.
+	NeverExcludes(i *resource.Info, o Operation) bool
+}
+
 // A Foreseer is a policy that may find out without an object that it is not about a request, by more than a [Narrower] has: by
 // labels of the namespace, or by who asks.
 type Foreseer interface {

@@ -28,8 +28,10 @@ const operations = 4
 type Scoped struct {
 	chain                *Chain
 	mutating, validating [operations]found
-	foresees             bool
-	named                Operation // those that a rule names, whatever the policy says besides
+	// mutated and validated are operations that policies may match whatever a request says besides: no policy is asked.
+	mutated, validated Operation
+	foresees           bool
+	named              Operation // those that a rule names, whatever the policy says besides
 }
 
 // For returns the policies for the resource or subresource of a request.
@@ -40,6 +42,12 @@ func (c *Chain) For(i *resource.Info) *Scoped {
 		var mutators, validators room
 		at := c.at(&mutators, &validators, i, 1<<bit)
 		s.mutating[bit], s.validating[bit] = keep(at.mutating), keep(at.validating)
+		if c.mutating.matchesAll(at.mutating, i, 1<<bit) {
+			s.mutated |= 1 << bit
+		}
+		if c.validating.matchesAll(at.validating, i, 1<<bit) {
+			s.validated |= 1 << bit
+		}
 		isEmpty = isEmpty && s.mutating[bit] == nil && s.validating[bit] == nil
 		s.foresees = s.foresees || c.mutating.foreseesIn(at.mutating) || c.validating.foreseesIn(at.validating)
 		if c.IsNamed(i, 1<<bit) {
@@ -85,7 +93,9 @@ func (s *Scoped) at(o Operation) operation {
 }
 
 // Concerns reports whether any policy may match the operation on the resource.
-func (s *Scoped) Concerns(i *resource.Info, o Operation) bool { return s.at(o).concerns(i, o) }
+func (s *Scoped) Concerns(i *resource.Info, o Operation) bool {
+	return (s.mutated|s.validated)&o != 0 || s.at(o).concerns(i, o)
+}
 
 // Foresees reports whether a request's [resource.Foresight] may find any of the policies not to match it.
 func (s *Scoped) Foresees() bool { return s.foresees }
@@ -96,12 +106,12 @@ func (s *Scoped) IsNamed(o Operation) bool { return s.named&o != 0 }
 
 // Validates reports whether any validating policy may match the operation on the resource.
 func (s *Scoped) Validates(i *resource.Info, o Operation) bool {
-	return s.chain.validating.matches(s.at(o).validating, i, o)
+	return s.validated&o != 0 || s.chain.validating.matches(s.at(o).validating, i, o)
 }
 
 // Mutates reports whether a mutating policy may match the operation.
 func (s *Scoped) Mutates(i *resource.Info, o Operation) bool {
-	return s.chain.mutating.matches(s.at(o).mutating, i, o)
+	return s.mutated&o != 0 || s.chain.mutating.matches(s.at(o).mutating, i, o)
 }
 
 // Differs reports whether a policy may match one operation on the resource and not the other.

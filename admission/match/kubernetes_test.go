@@ -227,6 +227,9 @@ func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
 	if (matches || err != nil) && matcher.Excludes(a.Info, a.Operation) {
 		t.Fatalf("%+v is taken for excluded by %s: %v", r, m, err)
 	}
+	if matcher.NeverExcludes(a.Info, a.Operation) && matcher.Excludes(a.Info, a.Operation) {
+		t.Fatalf("%+v is excluded by %s, which is never to be", r, m)
+	}
 	early := &admission.Attributes{Info: a.Info, Operation: a.Operation, Lookup: lookup}
 	switch isOutside, isUnsure := matcher.IsOutside(context.Background(), early); {
 	case isOutside && (matches || err != nil):

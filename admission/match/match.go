@@ -26,6 +26,7 @@ type Matcher struct {
 	all                  bool              // no resource rules: every resource
 	equivalent           bool              // rules count for other versions of their resources too
 	targets              []resource.Target // none: requests by any route
+	byRules              bool              // the resource rules alone decide
 }
 
 // New compiles matchConstraints or matchResources, and the routes by which requests come; nil for none of both. What
@@ -59,6 +60,7 @@ func New(m *admissionv1.MatchResources, targets []resource.Target, fldPath *fiel
 		targets:    targets,
 	}
 	compiled.namespaceByNameAlone = AsksForNames(compiled.namespaces)
+	compiled.byRules = len(targets)+len(compiled.excluded) == 0 && compiled.namespaces.Empty() && compiled.objects.Empty()
 	return compiled, errs
 }
 

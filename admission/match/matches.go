@@ -3,6 +3,7 @@ package match
 import (
 	"context"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission"
@@ -13,8 +14,12 @@ import (
 // the rules name only another version of it, that one, to which the object then has to be
 // converted. It errs only about requests that its rules match.
 func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as schema.GroupVersionResource, matches bool, err error) {
+	as = a.Info.GroupVersionResource()
+	if (m == nil || m.byRules) && m.NeverExcludes(a.Info, a.Operation) {
+		return as, true, nil
+	}
 	v := m.judge(ctx, &question{a.Info, a.Operation, ByObject, a})
-	if as = a.Info.GroupVersionResource(); v.other != nil {
+	if v.other != nil {
 		as = *v.other
 	}
 	return as, v.matches(), v.err
@@ -25,6 +30,30 @@ func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as sche
 func (m *Matcher) Excludes(i *resource.Info, o admission.Operation) bool {
 	v := m.judge(context.Background(), &question{info: i, operation: o})
 	return v.excludes()
+}
+
+// NeverExcludes reports whether [Matcher.Excludes] is false for all requests that have the group, version, resource and
+// subresource of this one.
+func (m *Matcher) NeverExcludes(i *resource.Info, o admission.Operation) bool {
+	switch {
+	case neverAdmitted(i.Group, i.Resource):
+		return false
+	case m == nil:
+		return true
+	case !m.byRules && (len(m.targets)+len(m.excluded) > 0 || !m.namespaces.Empty()):
+		return false
+	}
+	if m.all {
+		return true
+	}
+	q := question{info: i, operation: o}
+	for n := range m.rules {
+		r := &m.rules[n]
+		if len(r.names) == 0 && r.scope == admissionv1.AllScopes && r.matchesGroup(i.Group) && r.miss(&q, i.Group, i.Version, false) == missNothing {
+			return true
+		}
+	}
+	return false
 }
 
 // IsOutside reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels

@@ -131,6 +131,11 @@ func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
 	return p.Policy.Excludes(i, o) || !slices.ContainsFunc(p.bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
 }
 
+// NeverExcludes implements admission.Insistent.
+func (p *Policy) NeverExcludes(i *resource.Info, o admission.Operation) bool {
+	return p.NeverExcludesBy(i, o, p.bindings)
+}
+
 // Foresees implements admission.Foreseer.
 func (p *Policy) Foresees() bool { return p.ForeseesBy(p.bindings...) }
 

@@ -104,6 +104,12 @@ func (b *Binding) Excludes(i *resource.Info, o admission.Operation) bool {
 	return b.match.Excludes(i, o)
 }
 
+// NeverExcludesBy is what admission.Insistent asks, for a policy with bindings.
+func (p *Policy) NeverExcludesBy(i *resource.Info, o admission.Operation, bindings []*Binding) bool {
+	return p.kind.Operations&o != 0 && p.match.NeverExcludes(i, o) &&
+		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.NeverExcludes(i, o) })
+}
+
 // Foresees implements admission.Foreseer for policies that have no bindings of their own.
 func (p *Policy) Foresees() bool { return p.ForeseesBy() }
 
