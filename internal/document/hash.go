@@ -130,9 +130,9 @@ const maxShort = 16
 // A Name is a key that is looked up often, with its hash. It is valid in this
 // process only.
 type Name struct {
-	text        string
-	hash        uint32
-	first, last uint64 // the first and the last eight bytes of a text of at most 16
+	text              string
+	hash              uint32
+	first, mask, last uint64 // the first and the last eight bytes of a text of at most 16, and which bits of first there are
 }
 
 // NewName makes the Name of a key.
@@ -141,7 +141,10 @@ func NewName(key string) Name {
 	if size := len(key); size <= maxShort {
 		var text [maxShort]byte
 		copy(text[:], key)
-		n.first = binary.LittleEndian.Uint64(text[:])
+		n.first, n.mask = binary.LittleEndian.Uint64(text[:]), ^uint64(0)
+		if size < 8 {
+			n.mask >>= 64 - 8*size
+		}
 		if size > 8 {
 			n.last = binary.LittleEndian.Uint64(text[size-8:])
 		}

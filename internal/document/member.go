@@ -44,11 +44,7 @@ func NewNames(names []string) Names {
 	off := 0
 	for _, text := range names {
 		name := NewName(text)
-		mark := nameMark{hash: name.hash, size: uint32(len(text)), first: name.first, mask: ^uint64(0), last: name.last, off: uint32(off)}
-		if len(text) < 8 {
-			mark.mask >>= 64 - 8*len(text)
-		}
-		s.names = append(s.names, mark)
+		s.names = append(s.names, nameMark{hash: name.hash, size: uint32(len(text)), first: name.first, mask: name.mask, last: name.last, off: uint32(off)})
 		off += len(text)
 	}
 	slots := make([]uint16, 1<<bits)

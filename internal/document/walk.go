@@ -32,8 +32,9 @@ func (d *Document) step(at uint32, name *Name) uint32 {
 	if e.last == 0 {
 		return 0
 	}
+	tape := d.tape
 	for at++; ; {
-		o := &d.tape[at]
+		o := &tape[at]
 		if o.hash == name.hash && o.meta&flagRemoved == 0 && d.isNamed(o, name) {
 			return at
 		}
@@ -46,19 +47,12 @@ func (d *Document) step(at uint32, name *Name) uint32 {
 
 // isNamed is keyIs for a Name. A short key is compared as words.
 func (d *Document) isNamed(o *entry, name *Name) bool {
-	src := d.source(o)
-	size := int(o.keyEnd - o.key)
-	if size > maxShort || o.meta&flagKeyEscaped != 0 || int(o.key)+maxShort > len(src) {
+	size := o.keyEnd - o.key
+	if size > maxShort || o.meta&(flagKeyEscaped|flagSide) != 0 || int(o.key)+8 > len(d.body) {
 		return d.keyIs(o, name.text)
 	}
-	if size != len(name.text) {
-		return false
-	}
-	p := unsafe.Pointer(&src[o.key])
-	if size <= 8 {
-		return (load64(p, 0)^name.first)<<(64-8*size) == 0 // a shift by 64 leaves no bits
-	}
-	return load64(p, 0) == name.first && load64(p, size-8) == name.last
+	p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.body)), o.key)
+	return int(size) == len(name.text) && (load64(p, 0)^name.first)&name.mask == 0 && (size <= 8 || load64(p, int(size)-8) == name.last)
 }
 
 // Step is the member with the name, which a walk along a path of one name reaches.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -23,7 +24,7 @@ func (c *nativeCompiler) membership(args []celast.Expr, call *invocation) code {
 		}
 	}
 	x, y := a.scalar(), b.scalar()
-	return conditionCode(func(f *Machine) verdict {
+	return conditionCode(isMember(a, b, func(f *Machine) verdict {
 		v := x(f)
 		w := y(f)
 		if v.Kind == ValErr {
@@ -44,7 +45,26 @@ func (c *nativeCompiler) membership(args []celast.Expr, call *invocation) code {
 			return truthOf(f.hasText(w.node(), v.Str()))
 		}
 		return f.truth(call.two(f, v, w))
-	})
+	}))
+}
+
+// isMember looks for a literal name in an object of plain JSON that is read along a path.
+func isMember(a, b code, otherwise test) test {
+	c := b.plain(value.KindInvalid)
+	if a.lit == nil || a.lit.Kind != ValString || c == nil || len(c.path) == 0 || c.root != nil || c.typ != nil {
+		return otherwise
+	}
+	name := document.NewName(a.lit.Str())
+	return func(f *Machine) verdict {
+		if n, ok := c.start(f); ok {
+			if n, far := f.walk(c, n); far == len(c.path) && n.Kind() == document.Object {
+				f.Arena.Charge(c.units)
+				_, ok := n.Step(&name)
+				return truthOf(ok)
+			}
+		}
+		return otherwise(f)
+	}
 }
 
 // hasText reports whether a string is an item of an array of any values.
