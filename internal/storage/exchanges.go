@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -76,14 +77,38 @@ func (e *Exchanges) memory() *kept {
 
 // forget empties the memory for the next request.
 func (k *kept) forget() {
-	k.head, k.target, k.edited = Kept(k.head), Kept(k.target), Kept(k.edited)
+	k.head, k.target = Kept(k.head), Kept(k.target)
+	if edited := k.edited; keptBytes < cap(edited) && cap(edited) <= sharedBytes {
+		largeBuffers.Put(&edited)
+	}
+	k.edited = Kept(k.edited)
 	if k.before != nil {
 		k.before, k.spare = nil, k.before
 	}
 }
 
-// keptBytes is the size up to which a buffer is kept for the next request.
-const keptBytes = 64 << 10
+// room makes edited large enough for n bytes, and empties it. A large one may have been another
+// request's: if each large object took new memory, most of what it costs would be its collection.
+func (k *kept) room(n int) {
+	if k.edited = k.edited[:0]; n <= cap(k.edited) || n <= keptBytes {
+		return
+	}
+	if large, ok := largeBuffers.Get().(*[]byte); ok && n <= cap(*large) {
+		k.edited = (*large)[:0]
+		return
+	}
+	k.edited = make([]byte, 0, n+n/8) // for the next one, which may be a little larger
+}
+
+// keptBytes is the size up to which a buffer is kept for the next request. Up to sharedBytes any
+// request may use it, until the garbage collector takes it.
+const (
+	keptBytes   = 64 << 10
+	sharedBytes = 4 << 20
+)
+
+// largeBuffers are of more than keptBytes.
+var largeBuffers sync.Pool // of *[]byte
 
 // Kept empties a buffer for the next request, or drops one that is too large to be kept.
 func Kept(b []byte) []byte {

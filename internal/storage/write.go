@@ -189,7 +189,8 @@ func (w *Write) Content() []byte {
 	}
 	w.Exchanges.Memory.Grow(w.Object.Extent()) // a refusal is remembered, and nothing is sent then
 	b := w.Exchanges.memory()
-	b.edited = w.Object.AppendTo(b.edited[:0])
+	b.room(w.Object.Extent())
+	b.edited = w.Object.AppendTo(b.edited)
 	return b.edited
 }
 
