@@ -33,21 +33,46 @@ func (a *Answer) NoBody(head bool) bool {
 // CloseDelimited reports whether the body ends with the connection.
 func (a *Answer) CloseDelimited() bool { return !a.Chunked && a.ContentLength < 0 }
 
+// Read reads the head of an answer at the beginning of b as Head.Read reads the head of a request.
+func (a *Answer) Read(b []byte) (size int) {
+	size, err := a.read(b)
+	if err != nil {
+		return 0
+	}
+	return size
+}
+
 // Parse reads the head of an answer as strictly as Head.Parse reads the head of a request. b is the
 // whole head as HeadEnd found it.
 func (a *Answer) Parse(b []byte) error {
-	*a = Answer{ContentLength: -1, headers: a.headers[:0], lines: a.lines[:0]}
+	_, err := a.read(b)
+	return err
+}
+
+// errUnendedAnswer is the error of a head whose end has not come.
+var errUnendedAnswer = badAnswer("the head of the answer does not end")
+
+func (a *Answer) read(b []byte) (size int, err error) {
+	headers, lines := a.headers[:0], a.lines[:0]
+	*a = Answer{ContentLength: -1}
+	a.headers, a.lines = headers, lines
 	line, rest := cutLine(b)
+	if line == nil {
+		return 0, errUnendedAnswer
+	}
 	minor, err := a.statusLine(line)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var seen FieldSet
 	var keepAlive, named, upgrade bool
 	for {
+		if len(rest) < len("\r\n") {
+			return 0, errUnendedAnswer
+		}
 		start := len(b) - len(rest)
-		line, rest = cutLine(rest)
-		if len(line) == 0 {
+		if rest[0] == '\r' && rest[1] == '\n' {
+			rest = rest[len("\r\n"):]
 			break
 		}
 		if len(a.headers) < cap(a.headers) {
@@ -55,16 +80,18 @@ func (a *Answer) Parse(b []byte) error {
 		} else {
 			a.headers = append(a.headers, Header{})
 		}
-		a.lines = append(a.lines, span{start, len(b) - len(rest)})
 		l := &a.headers[len(a.headers)-1]
-		if _, problem := scanHeader(line, l); problem != "" {
-			return badAnswer("the answer %s", problem)
+		n, _, problem := scanHeader(rest, l)
+		if problem != "" {
+			return 0, badAnswer("the answer %s", problem)
 		}
+		rest = rest[n:]
+		a.lines = append(a.lines, span{start, start + n})
 		if l.Field == FieldOther {
 			continue
 		}
 		if single.Has(l.Field) && seen.Has(l.Field) {
-			return badAnswer("the answer has the header '%s' more than once", l.Name)
+			return 0, badAnswer("the answer has the header '%s' more than once", l.Name)
 		}
 		again := seen.Has(l.Field)
 		seen |= 1 << l.Field
@@ -73,14 +100,14 @@ func (a *Answer) Parse(b []byte) error {
 		case FieldContentLength:
 			n, ok := length(l.Value)
 			if !ok {
-				return badAnswer("the answer has a 'Content-Length' that is not one decimal number")
+				return 0, badAnswer("the answer has a 'Content-Length' that is not one decimal number")
 			}
 			a.ContentLength = n
 			// A 204 has no body and must not announce one.
 			l.Dropped = a.Status == 204
 		case FieldTransferEncoding:
 			if !is(l.Value, "chunked") || minor == 0 {
-				return badAnswer("the answer has a 'Transfer-Encoding' that is not supported")
+				return 0, badAnswer("the answer has a 'Transfer-Encoding' that is not supported")
 			}
 			a.Chunked = true
 		case FieldTrailer:
@@ -98,7 +125,7 @@ func (a *Answer) Parse(b []byte) error {
 		}
 	}
 	if a.Chunked && a.ContentLength >= 0 {
-		return badAnswer("the answer has both 'Content-Length' and 'Transfer-Encoding'")
+		return 0, badAnswer("the answer has both 'Content-Length' and 'Transfer-Encoding'")
 	}
 	if named {
 		for i := range a.headers {
@@ -119,7 +146,7 @@ func (a *Answer) Parse(b []byte) error {
 				}
 			})
 			if !ok {
-				return badAnswer("the answer has a 'Connection' that is not a list of names")
+				return 0, badAnswer("the answer has a 'Connection' that is not a list of names")
 			}
 		}
 	}
@@ -129,7 +156,7 @@ func (a *Answer) Parse(b []byte) error {
 	if a.Status != 101 || !upgrade || minor == 0 {
 		a.Upgrade = nil
 	}
-	return nil
+	return len(b) - len(rest), nil
 }
 
 func (a *Answer) statusLine(line []byte) (minor int, err error) {
@@ -186,11 +213,10 @@ func (a *Answer) Compact(b []byte) int {
 
 // extend adds the lines from an offset on to the index of the head b, to which they were added after it was parsed.
 func (a *Answer) extend(b []byte, from int) {
-	for line, rest := cutLine(b[from:]); len(line) > 0; line, rest = cutLine(rest) {
-		end := len(b) - len(rest)
+	for from < len(b)-len("\r\n") {
 		a.headers = append(a.headers, Header{})
-		_, _ = scanHeader(line, &a.headers[len(a.headers)-1]) // what the gateway adds is good
-		a.lines = append(a.lines, span{from, end})
-		from = end
+		size, _, _ := scanHeader(b[from:], &a.headers[len(a.headers)-1]) // what the gateway adds is good
+		a.lines = append(a.lines, span{from, from + size})
+		from += size
 	}
 }

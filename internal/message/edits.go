@@ -31,7 +31,8 @@ const written FieldSet = 1<<FieldForwarded | 1<<FieldVia | 1<<FieldXForwardedFor
 // CheckEdit returns an error if edits must not change lines of a name, or set them to a value.
 func CheckEdit(name, value string) error {
 	var line Header
-	if _, problem := scanHeader([]byte(name+": "+value), &line); problem != "" || string(line.Name) != name {
+	text := []byte(name + ": " + value + "\r\n")
+	if size, _, problem := scanHeader(text, &line); problem != "" || size != len(text) || string(line.Name) != name {
 		return fmt.Errorf("the header '%s' must have a name that is a token, and a value in one line without control characters", name)
 	}
 	if uneditable.Has(clientField([]byte(name))) {

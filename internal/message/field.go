@@ -1,5 +1,7 @@
 package message
 
+import "github.com/admission-gateway/gateway/internal/octets"
+
 // Field names a header field that the gateway itself looks at. Field names
 // are compared without regard to case once, when the head is scanned.
 type Field uint8
@@ -281,15 +283,29 @@ func fieldByPrefix(name []byte) Field {
 // holds letters, digits and dashes only: setting bit 5 maps no other token
 // character onto one of them.
 func is(name []byte, lower string) bool {
-	if len(name) != len(lower) {
+	n := len(lower)
+	if len(name) != n {
 		return false
 	}
-	for i := 0; i < len(lower); i++ {
-		if name[i]|0x20 != lower[i] {
+	if n < 8 {
+		for i := range n {
+			if name[i]|0x20 != lower[i] {
+				return false
+			}
+		}
+		return true
+	}
+	for i := 0; i < n-8; i += 8 {
+		if !isWord(name[i:], lower[i:]) {
 			return false
 		}
 	}
-	return true
+	return isWord(name[n-8:], lower[n-8:]) // which may have been looked at in part already
+}
+
+// isWord compares the first eight bytes as is does.
+func isWord(name []byte, lower string) bool {
+	return octets.Word(name)|0x20*octets.Ones == octets.WordOf(lower)
 }
 
 // equalFold compares two tokens without regard to ASCII case.

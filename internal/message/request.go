@@ -3,6 +3,8 @@ package message
 import (
 	"bytes"
 	"slices"
+
+	"github.com/admission-gateway/gateway/internal/octets"
 )
 
 // Underscores says what happens to a header whose name has a '_'. Many
@@ -165,30 +167,57 @@ func (h *Head) Lookup(name string) ([]byte, bool) {
 
 // Reset forgets the message and keeps the memory.
 func (h *Head) Reset() {
-	*h = Head{headers: h.headers[:0]}
+	headers := h.headers[:0]
+	*h = Head{}
+	h.headers = headers
+}
+
+// Read reads the head of a request at the beginning of b, and returns its length. It returns 0 if b
+// has no whole head, or one that is refused: HeadEnd and Parse say which.
+func (h *Head) Read(b []byte, o *Options) (size int) {
+	size, err := h.read(b, o)
+	if err != nil {
+		h.Reset()
+		return 0
+	}
+	return size
 }
 
 // Parse reads the head of a request. b is the whole head as HeadEnd found it. After an error h may
 // hold what was read before the fault: Method if the request line was well-formed so far.
 func (h *Head) Parse(b []byte, o *Options) error {
+	_, err := h.read(b, o)
+	return err
+}
+
+// errUnended is the error of a head whose end has not come.
+var errUnended = badRequest("the head of the request does not end")
+
+func (h *Head) read(b []byte, o *Options) (size int, err error) {
 	h.Reset()
 	line, rest := cutLine(b)
+	if line == nil {
+		return 0, errUnended
+	}
 	if err := h.requestLine(line, o); err != nil {
-		return err
+		return 0, err
 	}
 	authority, err := h.target()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var seen FieldSet
 	most := cmpOr(o.Headers, DefaultHeaders)
 	for {
-		line, rest = cutLine(rest)
-		if len(line) == 0 {
+		if len(rest) < len("\r\n") {
+			return 0, errUnended
+		}
+		if rest[0] == '\r' && rest[1] == '\n' {
+			rest = rest[len("\r\n"):]
 			break
 		}
 		if len(h.headers) == most {
-			return &Error{Code: 431, Message: "the request has too many header lines"}
+			return 0, &Error{Code: 431, Message: "the request has too many header lines"}
 		}
 		if len(h.headers) < cap(h.headers) {
 			h.headers = h.headers[:len(h.headers)+1]
@@ -196,10 +225,11 @@ func (h *Head) Parse(b []byte, o *Options) error {
 			h.headers = append(h.headers, Header{})
 		}
 		l := &h.headers[len(h.headers)-1]
-		underscore, problem := scanHeader(line, l)
+		n, underscore, problem := scanHeader(rest, l)
 		if problem != "" {
-			return badRequest("the request %s", problem)
+			return 0, badRequest("the request %s", problem)
 		}
+		rest = rest[n:]
 		if underscore && o.Underscores == DropUnderscores {
 			l.Dropped, l.Field = true, FieldOther
 			continue
@@ -214,15 +244,15 @@ func (h *Head) Parse(b []byte, o *Options) error {
 			continue
 		}
 		if single.Has(l.Field) && seen.Has(l.Field) {
-			return badRequest("the request has the header '%s' more than once", l.Name)
+			return 0, badRequest("the request has the header '%s' more than once", l.Name)
 		}
 		seen |= 1 << l.Field
 		if err := h.known(l, o); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	h.seen = seen
-	return h.finish(authority, o)
+	return len(b) - len(rest), h.finish(authority, o)
 }
 
 // requestLine reads method, target and version.
@@ -287,6 +317,9 @@ func (h *Head) target() (authority []byte, err error) {
 	}
 	path := true
 	for i := 0; i < len(t); i++ {
+		if i += beforeSpecial(t[i:]); i == len(t) {
+			break
+		}
 		switch c := t[i]; {
 		case c <= ' ' || c == 0x7f:
 			return nil, badRequest("the request target must not contain spaces or control characters")
@@ -300,6 +333,22 @@ func (h *Head) target() (authority []byte, err error) {
 	}
 	h.Target = t
 	return authority, nil
+}
+
+// beforeSpecial returns how many bytes at the beginning of a target are nothing to look at: no
+// spaces, control characters, '?' and '%'.
+func beforeSpecial(t []byte) int {
+	i := 0
+	for ; i+8 <= len(t); i += 8 {
+		x := octets.Word(t[i:])
+		if n := octets.First(octets.FirstBelow(x, ' '+1) | octets.FirstEqual(x, 0x7f) | octets.FirstEqual(x, '?') | octets.FirstEqual(x, '%')); n < 8 {
+			return i + n
+		}
+	}
+	for i < len(t) && t[i] > ' ' && t[i] != 0x7f && t[i] != '?' && t[i] != '%' {
+		i++
+	}
+	return i
 }
 
 // known deals with one line of a field that the gateway knows.
@@ -593,7 +642,7 @@ func validHost(b []byte) bool {
 		host = b[:i]
 	}
 	for _, c := range host {
-		if c-'a' > 25 && c-'A' > 25 && c-'0' > 9 && c != '-' && c != '.' && c != '_' {
+		if classes[c]&inHost == 0 {
 			return false
 		}
 	}

@@ -107,11 +107,15 @@ func (r *Response) Close() {
 func (r *Response) Reset(kept int) {
 	r.Close()
 	r.forget()
-	for _, memory := range []*[]byte{&r.bytes, &r.other, &r.spare} {
-		if cap(*memory) > kept {
-			*memory = nil
-		}
+	r.bytes, r.other, r.spare = within(r.bytes, kept), within(r.other, kept), within(r.spare, kept)
+}
+
+// within returns memory, or nil if it is larger.
+func within(memory []byte, most int) []byte {
+	if cap(memory) > most {
+		return nil
 	}
+	return memory
 }
 
 // forget forgets the answer and keeps its memory.

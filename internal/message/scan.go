@@ -2,7 +2,9 @@ package message
 
 import (
 	"bytes"
-	"encoding/binary"
+	"strings"
+
+	"github.com/admission-gateway/gateway/internal/octets"
 )
 
 // Header is one header line. Name and Value alias the bytes of the head.
@@ -34,43 +36,69 @@ func HeadEnd(b []byte, from int) (length, next int, err *Flaw) {
 	}
 }
 
-// cutLine returns the bytes before the next CR LF and those after it. The
-// caller has seen with HeadEnd that each LF follows a CR.
+// cutLine returns the bytes before the next CR LF and those after it; nil if there is none, or a LF
+// without a CR comes first.
 func cutLine(b []byte) (line, rest []byte) {
 	i := bytes.IndexByte(b, '\n')
-	if i < 1 {
+	if i < 1 || b[i-1] != '\r' {
 		return nil, nil
 	}
 	return b[:i-1], b[i+1:]
 }
 
-// scanHeader reads one header line: a token, a colon at once after it, a value
-// without control characters, spaces and tabs around it cut off.
-func scanHeader(line []byte, h *Header) (underscore bool, problem string) {
-	if line[0] == ' ' || line[0] == '\t' {
-		return false, "has a header line that is folded over several lines"
-	}
-	colon := bytes.IndexByte(line, ':')
-	if colon < 0 {
-		return false, "has a header line without a colon"
-	}
-	if colon == 0 {
-		return false, "has a header line without a name"
-	}
-	for _, c := range line[:colon] {
-		if !token[c] {
-			return false, "has a header name with a character that may not be in one"
+// scanHeader reads the header line at the beginning of b: a token, a colon at once after it, a value
+// without control characters, spaces and tabs around it cut off. It returns the length of the line,
+// CR LF included, and whether the name has a '_'.
+func scanHeader(b []byte, h *Header) (size int, underscore bool, problem string) {
+	i, seen := 0, uint8(0)
+	for i+8 <= len(b) {
+		n := octets.First(^octets.Plain(octets.Word(b[i:])))
+		if i += n; n < 8 {
+			break
 		}
-		underscore = underscore || c == '_'
 	}
-	value := trim(line[colon+1:])
-	if !validValue(value) {
-		return false, "has a header value with a control character"
+	for ; i < len(b); i++ {
+		class := classes[b[i]]
+		if class&inToken == 0 {
+			break
+		}
+		seen |= class
 	}
-	h.Name, h.Value = line[:colon], value
-	h.Field = FieldOf(h.Name)
+	if i == 0 || i == len(b) || b[i] != ':' {
+		return 0, false, problemOf(b)
+	}
+	name, from := b[:i], i+1
+	for from < len(b) && (b[from] == ' ' || b[from] == '\t') {
+		from++
+	}
+	end := from + beforeControl(b[from:])
+	if end+1 >= len(b) || b[end] != '\r' || b[end+1] != '\n' {
+		return 0, false, "has a header value with a control character"
+	}
+	to := end
+	for to > from && (b[to-1] == ' ' || b[to-1] == '\t') {
+		to--
+	}
+	h.Name, h.Value = name, b[from:to]
+	h.Field = FieldOf(name)
 	h.Dropped = false
-	return underscore, ""
+	return end + len("\r\n"), seen&isUnderscore != 0, ""
+}
+
+// problemOf says why a line does not begin with a token and a colon.
+func problemOf(b []byte) string {
+	line, _ := cutLine(b)
+	switch {
+	case len(line) == 0:
+		return "has a header line that does not end"
+	case line[0] == ' ' || line[0] == '\t':
+		return "has a header line that is folded over several lines"
+	case line[0] == ':':
+		return "has a header line without a name"
+	case bytes.IndexByte(line, ':') < 0:
+		return "has a header line without a colon"
+	}
+	return "has a header name with a character that may not be in one"
 }
 
 func trim(b []byte) []byte {
@@ -84,30 +112,27 @@ func trim(b []byte) []byte {
 }
 
 // validValue reports whether b has no control character other than tabs.
-func validValue(b []byte) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	for len(b) >= 8 {
-		x := binary.LittleEndian.Uint64(b)
-		// The high bit of a byte of low is set if the byte is below 0x20 (or above 0x7f, which the
-		// mask takes out), of del if it is 0x7f.
-		low := (x - 0x20*ones) &^ x
-		y := x ^ 0x7f*ones
-		del := (y - ones) &^ y
-		if (low|del)&highs != 0 && !validBytes(b[:8]) {
-			return false
-		}
-		b = b[8:]
-	}
-	return validBytes(b)
-}
+func validValue(b []byte) bool { return beforeControl(b) == len(b) }
 
-func validBytes(b []byte) bool {
-	for _, c := range b {
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return false
+// beforeControl returns how many bytes at the beginning of b are no control characters other than
+// tabs.
+func beforeControl(b []byte) int {
+	i := 0
+	for i+8 <= len(b) {
+		x := octets.Word(b[i:])
+		n := octets.First(octets.FirstBelow(x, ' ') | octets.FirstEqual(x, 0x7f))
+		if i += n; n == 8 {
+			continue
 		}
+		if b[i] != '\t' {
+			return i
+		}
+		i++
 	}
-	return true
+	for i < len(b) && (b[i] >= ' ' && b[i] != 0x7f || b[i] == '\t') {
+		i++
+	}
+	return i
 }
 
 // eachToken calls f for each element of a comma-separated list of tokens. It returns false if the
@@ -120,10 +145,8 @@ func eachToken(list []byte, f func(element []byte)) bool {
 		} else {
 			element, list = trim(list), nil
 		}
-		for _, c := range element {
-			if !token[c] {
-				return false
-			}
+		if !hasTokenBytes(element) {
+			return false
 		}
 		if len(element) > 0 {
 			f(element)
@@ -132,28 +155,41 @@ func eachToken(list []byte, f func(element []byte)) bool {
 	return true
 }
 
-// token says which bytes may be in a token (RFC 9110, 5.6.2).
-var token = [256]bool{
-	'!': true, '#': true, '$': true, '%': true, '&': true, '\'': true, '*': true, '+': true, '-': true, '.': true,
-	'^': true, '_': true, '`': true, '|': true, '~': true,
-	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
-	'A': true, 'B': true, 'C': true, 'D': true, 'E': true, 'F': true, 'G': true, 'H': true, 'I': true, 'J': true, 'K': true, 'L': true, 'M': true,
-	'N': true, 'O': true, 'P': true, 'Q': true, 'R': true, 'S': true, 'T': true, 'U': true, 'V': true, 'W': true, 'X': true, 'Y': true, 'Z': true,
-	'a': true, 'b': true, 'c': true, 'd': true, 'e': true, 'f': true, 'g': true, 'h': true, 'i': true, 'j': true, 'k': true, 'l': true, 'm': true,
-	'n': true, 'o': true, 'p': true, 'q': true, 'r': true, 's': true, 't': true, 'u': true, 'v': true, 'w': true, 'x': true, 'y': true, 'z': true,
-}
+// The classes of bytes, as bits of classes.
+const (
+	inToken      = 1 << iota // may be in a token (RFC 9110, 5.6.2)
+	inHost                   // may be in the name of a host, or in an IPv4 address
+	isUnderscore             // is '_'
+)
+
+var classes = func() (of [256]uint8) {
+	for c := range of {
+		letter, digit := c|0x20 >= 'a' && c|0x20 <= 'z', c >= '0' && c <= '9'
+		if letter || digit || strings.IndexByte("!#$%&'*+-.^_`|~", byte(c)) >= 0 {
+			of[c] |= inToken
+		}
+		if letter || digit || c == '-' || c == '.' || c == '_' {
+			of[c] |= inHost
+		}
+	}
+	of['_'] |= isUnderscore
+	return of
+}()
 
 // IsInToken reports whether a token may have that byte.
-func IsInToken(c byte) bool { return token[c] }
+func IsInToken(c byte) bool { return classes[c]&inToken != 0 }
 
 // isToken reports whether b is a token (RFC 9110, 5.6.2).
-func isToken(b []byte) bool {
+func isToken(b []byte) bool { return len(b) > 0 && hasTokenBytes(b) }
+
+// hasTokenBytes reports whether a token may have each byte of b.
+func hasTokenBytes(b []byte) bool {
 	for _, c := range b {
-		if !token[c] {
+		if !IsInToken(c) {
 			return false
 		}
 	}
-	return len(b) > 0
+	return true
 }
 
 // length reads the value of a Content-Length: digits alone, no sign, no

@@ -9,15 +9,15 @@ func ParseTrailers(text []byte) ([]Header, error) {
 	text = bytes.Clone(text)
 	var trailers []Header
 	for {
-		line, rest := cutLine(text)
-		if text = rest; len(line) == 0 {
+		if line, _ := cutLine(text); len(line) == 0 {
 			return trailers, nil
 		}
 		var l Header
-		underscore, problem := scanHeader(line, &l)
+		size, underscore, problem := scanHeader(text, &l)
 		if problem != "" {
 			return nil, badRequest("the request %s behind its body", problem)
 		}
+		text = text[size:]
 		if l.Field != FieldOther && l.Field != FieldDigest || underscore {
 			continue
 		}

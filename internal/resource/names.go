@@ -15,14 +15,26 @@ func isLabel(s string) bool {
 	if s == "" || len(s) > content.DNS1123LabelMaxLength || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
 	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+	return hasLabelChars(s)
+}
+
+// hasLabelChars reports whether a label may have all characters of s.
+func hasLabelChars(s string) bool {
+	for i := range len(s) {
+		if !labelChars[s[i]] {
 			return false
 		}
 	}
 	return true
 }
+
+// labelChars are the characters of labels.
+var labelChars = func() (set [256]bool) {
+	for _, c := range []byte("-0123456789abcdefghijklmnopqrstuvwxyz") {
+		set[c] = true
+	}
+	return set
+}()
 
 // isSubdomain is content.IsDNS1123Subdomain without its regular expression;
 // unlike in isLabel each part may be longer than 63 characters.
@@ -32,14 +44,8 @@ func isSubdomain(s string) bool {
 	}
 	for {
 		part, rest, more := strings.Cut(s, ".")
-		if part == "" || part[0] == '-' || part[len(part)-1] == '-' {
+		if part == "" || part[0] == '-' || part[len(part)-1] == '-' || !hasLabelChars(part) {
 			return false
-		}
-		for i := 0; i < len(part); i++ {
-			c := part[i]
-			if c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-				return false
-			}
 		}
 		if !more {
 			return true

@@ -3,6 +3,7 @@ package resource
 import (
 	"unicode/utf8"
 
+	"github.com/admission-gateway/gateway/internal/octets"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -47,11 +48,12 @@ func (p *path) scan(raw string) error {
 		return status.BadRequest("the request path must start with '/'")
 	}
 	start := 1
-	for i := 1; i < len(raw); {
-		c := raw[i]
-		switch {
-		case pathChars[c]:
-			i++
+	for i := 1; ; {
+		i += plainPath(raw[i:])
+		if i == len(raw) {
+			break
+		}
+		switch c := raw[i]; {
 		case c == '/':
 			if err := p.segment(raw[start:i]); err != nil {
 				return err
@@ -76,6 +78,25 @@ func (p *path) scan(raw string) error {
 		return nil
 	}
 	return p.segment(raw[start:])
+}
+
+// plainPath returns how many characters at the beginning of a text a path segment may have as they are.
+func plainPath(s string) int {
+	i := 0
+	for i+8 <= len(s) {
+		n := octets.First(^octets.Plain(octets.WordOf(s[i:])))
+		if i += n; n == 8 {
+			continue
+		}
+		if !pathChars[s[i]] {
+			return i
+		}
+		i++
+	}
+	for i < len(s) && pathChars[s[i]] {
+		i++
+	}
+	return i
 }
 
 func (p *path) segment(s string) error {

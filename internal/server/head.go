@@ -18,12 +18,17 @@ func (c *conn) next() bool {
 		c.adopt(now)
 	}
 	in, from := &c.in, 0
+	if received := in.received(); isMethodStart(received[0]) { // most heads come whole
+		if n := x.request.Head.Read(received[:min(len(received), c.options.HeadBytes)], c.options); n > 0 {
+			return x.begin(n)
+		}
+	}
 	for late := false; ; late = true {
 		end, next, flaw := message.HeadEnd(in.received(), from)
 		switch {
 		case flaw != nil:
 			return x.refuse(flaw.OfRequest())
-		case in.buf[0] < 'A' || in.buf[0] > 'Z':
+		case !isMethodStart(in.buf[0]):
 			return x.refuse(&message.Error{Code: 400, Message: "the request line must start with a method in capital letters"})
 		case end > c.options.HeadBytes || end == 0 && in.w >= c.options.HeadBytes:
 			return x.refuse(c.tooLarge())
@@ -68,7 +73,15 @@ func (x *exchange) parse(length int) bool {
 	if bad := x.request.Head.Parse(in.buf[:length], x.conn.options); bad != nil {
 		return x.refuse(bad)
 	}
-	in.r, x.headEnd = length, length
+	return x.begin(length)
+}
+
+// isMethodStart reports whether a head may begin with a byte.
+func isMethodStart(c byte) bool { return 'A' <= c && c <= 'Z' }
+
+// begin begins the exchange of a head that was read, and is so long.
+func (x *exchange) begin(length int) bool {
+	x.conn.in.r, x.headEnd = length, length
 	if !x.request.Head.HasBody() {
 		x.body = bodyRead
 	}

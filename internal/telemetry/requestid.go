@@ -1,23 +1,36 @@
 package telemetry
 
 import (
-	"encoding/hex"
+	"encoding/binary"
 	"math/rand/v2"
+
+	"github.com/admission-gateway/gateway/internal/octets"
 )
 
 // AppendRequestID appends a new id of a request: a random UUID (RFC 9562, version 4).
 func AppendRequestID(dst []byte) []byte {
-	var id [16]byte
-	high, low := rand.Uint64(), rand.Uint64()
-	for i := range 8 {
-		id[i], id[8+i] = byte(high>>(8*i)), byte(low>>(8*i))
+	return appendUUID(dst, rand.Uint64()&^(0xf<<12)|4<<12, rand.Uint64()&^(3<<62)|2<<62)
+}
+
+// appendUUID appends a UUID of 128 bits, the high ones first.
+func appendUUID(dst []byte, high, low uint64) []byte {
+	var digits [32]byte
+	for i, part := range [...]uint32{uint32(high >> 32), uint32(high), uint32(low >> 32), uint32(low)} {
+		binary.BigEndian.PutUint64(digits[8*i:], hexOf(part))
 	}
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	for i, part := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
-		if i > 0 {
-			dst = append(dst, '-')
-		}
-		dst = hex.AppendEncode(dst, part)
-	}
-	return dst
+	dst = append(append(dst, digits[:8]...), '-')
+	dst = append(append(dst, digits[8:12]...), '-')
+	dst = append(append(dst, digits[12:16]...), '-')
+	dst = append(append(dst, digits[16:20]...), '-')
+	return append(dst, digits[20:]...)
+}
+
+// hexOf returns the eight hexadecimal digits of a number, the first one in the highest byte.
+func hexOf(n uint32) uint64 {
+	x := uint64(n)
+	x = (x | x<<16) & 0x0000ffff0000ffff
+	x = (x | x<<8) & 0x00ff00ff00ff00ff
+	x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f
+	isLetter := (x + 6*octets.Ones) >> 4 & octets.Ones // of each byte: 1 if the digit is more than 9
+	return x + '0'*octets.Ones + isLetter*('a'-'0'-10)
 }

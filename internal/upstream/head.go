@@ -45,6 +45,11 @@ func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 		if start := b[:min(len(b), len(statusLine))]; string(start) != statusLine[:len(start)] {
 			return 0, malformed("the answer does not start with a status line")
 		}
+		if from == 0 { // most heads come whole
+			if n := cn.answer.Read(b); n > 0 {
+				return n, nil
+			}
+		}
 		n, next, flaw := message.HeadEnd(b, from)
 		if flaw != nil {
 			return 0, newError(Malformed, true, flaw.OfAnswer())
