@@ -1,4 +1,4 @@
-// Package peek looks at sockets without taking anything from them.
+// Package peek looks at sockets, reads from them and writes to them as far as that is possible without waiting.
 package peek
 
 import (

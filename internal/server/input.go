@@ -3,6 +3,7 @@ package server
 import (
 	"syscall"
 
+	"github.com/admission-gateway/gateway/internal/peek"
 	"github.com/admission-gateway/gateway/internal/secure"
 )
 
@@ -26,7 +27,7 @@ type input struct {
 // waitBare makes the first wait for each request go without a buffer, if the socket allows for
 // that.
 func (in *input) waitBare() {
-	if !canReadNow {
+	if !peek.IsAble {
 		return
 	}
 	if in.raw = rawOf(in.socket.Conn); in.raw != nil {
@@ -88,7 +89,7 @@ func (in *input) await() {
 // buffer: the one that was used last, whose memory is still near, is used again.
 func (in *input) readReady(fd uintptr) bool {
 	in.borrow()
-	n, waits := readNow(fd, in.buf)
+	n, waits, _ := peek.Read(fd, in.buf) // after an error nothing was read
 	if waits {
 		in.giveBack()
 		return false

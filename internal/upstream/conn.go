@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/peek"
 	"github.com/admission-gateway/gateway/internal/secure"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
@@ -25,6 +26,7 @@ type conn struct {
 
 	socket  socket
 	isHasty bool // reads take what has arrived, and do not wait
+	near    near // the answer, while its first bytes are read in the wait for them
 
 	readBy, writeBy time.Time // the deadlines that are set
 
@@ -32,6 +34,14 @@ type conn struct {
 	frame  frame
 	parts  [2][]byte
 	vector net.Buffers
+}
+
+// near is the read of the first bytes of an answer. It is made in the wait for them, which spares a second call that could
+// wait.
+type near struct {
+	isOn   bool // reads are of the socket fd, and do not wait
+	fd     uintptr
+	failed error // of the read, for the one that follows
 }
 
 // socket is a connection's raw socket, if the system gives access to it, and the functions that look at it and write to
@@ -44,14 +54,16 @@ type socket struct {
 	stirred bool // what look found: bytes, an end or an error
 }
 
-func (s *socket) open(nc net.Conn) {
-	sc, ok := nc.(syscall.Conn)
+// openSocket gives the connection access to its raw socket.
+func (cn *conn) openSocket() {
+	sc, ok := cn.Conn.(syscall.Conn)
 	if !ok {
 		return
 	}
 	if raw, err := sc.SyscallConn(); err == nil {
-		s.raw, s.turn = raw, s.outward.at
-		s.look = func(fd uintptr) { s.stirred = hasArrived(fd) }
+		s := &cn.socket
+		s.raw, s.turn = raw, cn.turn
+		s.look = func(fd uintptr) { s.stirred = peek.Arrived(fd) }
 	}
 }
 
@@ -76,10 +88,10 @@ func (s *socket) isStale() bool {
 
 // await waits until there is something to read, an end or an error included.
 func (s *socket) await() error {
-	if !canPeek || s.raw == nil {
+	if !peek.IsAble || s.raw == nil {
 		return nil
 	}
-	return s.raw.Read(hasArrived)
+	return s.raw.Read(peek.Arrived)
 }
 
 // turn is one write to a socket that something is to be read from next.
@@ -89,19 +101,51 @@ type turn struct {
 	over bool // the next call is after the socket became readable
 }
 
-// at writes on its first call, and asks to be called again when the socket is readable. That must have been so after the
-// write, because waiting began before it: what was readable earlier does not count.
-func (t *turn) at(fd uintptr) bool {
+// turn writes on its first call, and asks to be called again when the socket is readable. That must have been so after the
+// write, because waiting began before it: what was readable earlier does not count. Then it reads.
+func (cn *conn) turn(fd uintptr) bool {
+	t := &cn.socket.outward
 	if t.over {
-		return true
+		return cn.readNear(fd)
 	}
-	n, tried, err := writeNow(fd, t.rest)
-	if !tried {
+	n, waits, err := peek.Write(fd, t.rest)
+	if waits || err != nil {
 		t.err = err
 		return true
 	}
 	t.rest, t.over = t.rest[n:], true
 	return len(t.rest) > 0
+}
+
+// readNear reads the first bytes of the answer into a buffer over the connection, and returns false if nothing has come.
+func (cn *conn) readNear(fd uintptr) bool {
+	if cn.transport == nil {
+		return true // who makes a health check has a reader of its own
+	}
+	cn.br = cn.transport.reader(cn)
+	cn.near = near{isOn: true, fd: fd}
+	_, err := cn.br.Peek(1)
+	cn.near.isOn = false
+	if err == errNotYet {
+		cn.dropReader()
+		return false
+	}
+	cn.near.failed = err
+	return true
+}
+
+// read reads what has come.
+func (r *near) read(p []byte, c net.Conn) (int, error) {
+	n, waits, err := peek.Read(r.fd, p)
+	switch {
+	case waits:
+		return 0, errNotYet
+	case err != nil:
+		return 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // ahead returns what TLS has read from the socket and has not handed out: bytes, or the end of
@@ -136,7 +180,14 @@ var errNotYet = errors.New("nothing has arrived")
 // Read reads from the connection for the buffer over it. In haste it takes only what TLS has taken off the socket: to
 // ask the socket costs a system call, mostly in vain.
 func (cn *conn) Read(p []byte) (int, error) {
-	if !cn.isHasty {
+	switch r := &cn.near; {
+	case r.isOn:
+		return r.read(p, cn.Conn)
+	case r.failed != nil:
+		err := r.failed
+		r.failed = nil
+		return 0, err
+	case !cn.isHasty:
 		return cn.Conn.Read(p)
 	}
 	if s, ok := cn.Conn.(*secure.Conn); ok {
@@ -220,10 +271,12 @@ func armed(set, now time.Time, d time.Duration, by time.Time) (until time.Time, 
 	if d <= 0 {
 		return by, set.Equal(by)
 	}
-	least := now.Add(d)
-	if !by.IsZero() && by.Before(least) {
+	if !by.IsZero() && by.Sub(now) < d {
 		return by, set.Equal(by)
 	}
-	most := least.Add(d / 8)
-	return most, !set.Before(least) && !set.After(most)
+	most := d + d/8
+	if left := set.Sub(now); d <= left && left <= most {
+		return set, true
+	}
+	return now.Add(most), false
 }

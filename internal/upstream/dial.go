@@ -41,7 +41,7 @@ func (d *dialer) dial(e *endpoint, timeout time.Duration, protocol Protocol) (*c
 		return nil, nil, &dialError{err}
 	}
 	cn := &conn{Conn: nc}
-	cn.socket.open(nc)
+	cn.openSocket()
 	multiplexed, err := d.agree(cn, e.Origin.Authority, protocol, by)
 	if err != nil {
 		_ = nc.Close()

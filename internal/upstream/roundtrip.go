@@ -21,7 +21,9 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 		c.transport.pool.put(s.conn, false, outcomeOf(err, req, s.isFresh), time.Now())
 		return err
 	}
-	c.br = c.transport.reader(c)
+	if c.br == nil {
+		c.br = c.transport.reader(c)
+	}
 	reception := reception{cn: c, intake: intake{config: c.transport.config, from: c, req: req, resp: resp, sending: sending, length: -1}}
 	stream, err := reception.receive()
 	switch {
