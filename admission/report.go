@@ -197,6 +197,9 @@ func (r *Report) IsEmpty() bool {
 
 // Reset empties the report and keeps its memory.
 func (r *Report) Reset() {
+	if r.IsEmpty() && len(r.warnings) == 0 {
+		return
+	}
 	clear(r.denials)
 	clear(r.warnings)
 	clear(r.ignored)

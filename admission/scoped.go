@@ -94,7 +94,7 @@ func (s *Scoped) at(o Operation) operation {
 
 // Concerns reports whether any policy may match the operation on the resource.
 func (s *Scoped) Concerns(i *resource.Info, o Operation) bool {
-	return (s.mutated|s.validated)&o != 0 || s.at(o).concerns(i, o)
+	return (s.mutated|s.validated)&o != 0 || s != s.chain.empty && s.at(o).concerns(i, o)
 }
 
 // Foresees reports whether a request's [resource.Foresight] may find any of the policies not to match it.

@@ -73,6 +73,9 @@ func (r *Referred) mayRead() error {
 
 // Reset forgets the request.
 func (r *Referred) Reset() {
+	if r.set == nil { // it was not asked for
+		return
+	}
 	for _, d := range r.converted {
 		d.Release()
 	}

@@ -212,7 +212,7 @@ func (j *Assessor) resolve(t *Trial) error {
 	all := g.scopesOf(j.set)
 	info, about, err := all.resolver(h.route).Resolve(str(t.Method), target)
 	info.Place = &h.route.place
-	h.request.SetSubject(info, about)
+	h.request.SetSubject(&info, about)
 	h.write.Begin(h.request)
 	if err != nil {
 		return err

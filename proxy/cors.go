@@ -62,7 +62,7 @@ func shareKnown(h *handler, r *message.Response) {
 		if h.request.Resource == nil && len(head.Target) > 0 {
 			resolver := h.gateway.scopesOf(h.set).resolver(route)
 			info, described, _ := resolver.Resolve(str(head.Method), head.Target)
-			h.request.SetSubject(info, described)
+			h.request.SetSubject(&info, described)
 		}
 	}
 	if route.cors != nil {

@@ -19,6 +19,7 @@ import (
 // that is kept for the next one. What points into the client's bytes is valid until the handler returns, and
 // not longer. What an attempt at a write learns is in write alone.
 type handler struct {
+	parts
 	gateway  *Gateway
 	incoming *server.Request // as the server read it
 	// set is the snapshot of policies that every step of this request uses, storage the request's
@@ -29,22 +30,25 @@ type handler struct {
 	scope    *scope              // of the operation that it asks for; nil until it is known
 	target   []byte              // memory for what the backend gets in place of the client's target
 
-	request    *storage.Request
-	write      *storage.Write // the attempt at hand
-	asked      *storage.Write // the Scale that a write of the scale subresource asks for
 	body       bodyReader
 	who        who
-	admission  *admitter
-	limits     *limits
 	permission permission
 	named      compress.Variant // of the answer that the client has, by its If-None-Match
 	kept       int              // how many of the warnings are not of the attempt at hand
-
-	upgrade upgrade
-	trail   *trail
+	upgrade    upgrade
 	// isTriedUnread says that the request passes as undescribed, because its description is only tried.
 	isTriedUnread bool
 	detached      bool // the answer goes on without the handler
+}
+
+// parts keep memory from one request to the next.
+type parts struct {
+	request   *storage.Request
+	write     *storage.Write // the attempt at hand
+	asked     *storage.Write // the Scale that a write of the scale subresource asks for
+	admission *admitter
+	limits    *limits
+	trail     *trail
 }
 
 // An upgrade is the change of a connection to another protocol.
@@ -63,12 +67,11 @@ type who struct {
 	lines     []byte           // the header lines that name the user to the backend
 }
 
-// newHandler returns a handler with parts that keep memory from one request to the next.
 func newHandler() *handler {
-	return &handler{
+	return &handler{parts: parts{
 		request: new(storage.Request), write: new(storage.Write), asked: new(storage.Write),
 		admission: new(admitter), limits: new(limits), trail: new(trail),
-	}
+	}}
 }
 
 // answer serves one request of a connection. What it returns is to be sent, and needs the Gateway no longer.
@@ -132,9 +135,8 @@ func (h *handler) release() {
 	h.admission.reset()
 	h.limits.reset()
 	h.trail.reset()
-	*h = handler{
-		request: h.request, write: h.write, asked: h.asked, admission: h.admission, limits: h.limits, trail: h.trail,
-		who: who{lines: storage.Kept(h.who.lines)}, target: storage.Kept(h.target),
-	}
+	parts, lines, target := h.parts, storage.Kept(h.who.lines), storage.Kept(h.target)
+	*h = handler{} // in place: a literal with what is kept would be copied
+	h.parts, h.who.lines, h.target = parts, lines, target
 	handlers.Put(h)
 }

@@ -16,6 +16,13 @@ import (
 
 // limits are the rate limits that match one request.
 type limits struct {
+	limiting
+	charges ratelimit.Charges
+	lines   []byte // of the answer's head, which show what is left of the limits
+}
+
+// limiting is what limits know of one request, and forget with it.
+type limiting struct {
 	gateway   *Gateway
 	scope     *scope // nil until it is known
 	incoming  *server.Request
@@ -24,12 +31,10 @@ type limits struct {
 	trail     *trail
 	admission *admitter
 
-	charges    ratelimit.Charges
 	request    cel.Request // what expressions see, if there are any
 	retryAfter int         // seconds, if a rate limit refuses
 	refusedBy  string      // the rate limit that refuses
 	headers    headers     // what of the request's head they see
-	lines      []byte      // of the answer's head, which show what is left of the limits
 }
 
 // begin prepares for a request.
@@ -40,7 +45,7 @@ func (l *limits) begin(h *handler) {
 // reset forgets the request.
 func (l *limits) reset() {
 	l.charges.Reset()
-	*l = limits{charges: l.charges, lines: storage.Kept(l.lines)}
+	l.limiting, l.lines = limiting{}, storage.Kept(l.lines)
 }
 
 // timeOf returns the time by which rollouts and exceptions are judged.

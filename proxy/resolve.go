@@ -45,7 +45,7 @@ func (h *handler) resolveTarget() error {
 	resolver := scopes.resolver(h.route)
 	info, res, err := resolver.Resolve(str(head.Method), head.Target)
 	info.Place = &h.route.place
-	h.request.SetSubject(info, res)
+	h.request.SetSubject(&info, res)
 	if deprecated := h.set.Deprecation(res); deprecated != "" {
 		h.request.Warnings = append(h.request.Warnings, deprecated)
 	}

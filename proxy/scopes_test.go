@@ -144,7 +144,7 @@ func compareScopes(t *testing.T, g *Gateway, r *rand.Rand, requests int) {
 		}
 		h.route = g.routes.find(ownListener, &h.incoming.Head).routes[0]
 		info, res, err := all.resolver(h.route).Resolve(method, target)
-		if h.request.SetSubject(info, res); err != nil {
+		if h.request.SetSubject(&info, res); err != nil {
 			continue
 		}
 		if info.Subresource != "" || !info.IsResource {

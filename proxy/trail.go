@@ -19,14 +19,19 @@ import (
 
 // A trail keeps of a request, while it is served, all that its record takes from nowhere else.
 type trail struct {
-	record telemetry.Record
+	noted
 	events audit.Recording // for the audit log
-	target []byte          // as the client sent it
 	// lines carry the request's ID to the backend. They have the id, unless the client's own head
 	// has it.
 	lines []byte
 	// object is the name of an object that is created, which the URL does not have.
 	object []byte
+}
+
+// noted is what a trail keeps of one request, and forgets with it.
+type noted struct {
+	record telemetry.Record
+	target []byte // as the client sent it
 	// stripped are fields of the client that the lines stand for.
 	stripped message.FieldSet
 	spans    *spans.Spans         // nil if the request is not traced
@@ -43,7 +48,7 @@ func (t *trail) noteObject(name string) { t.object = append(t.object[:0], name..
 
 // reset forgets the request and keeps memory.
 func (t *trail) reset() {
-	*t = trail{events: t.events, lines: storage.Kept(t.lines), object: storage.Kept(t.object)}
+	t.noted, t.lines, t.object = noted{}, storage.Kept(t.lines), storage.Kept(t.object)
 }
 
 const (

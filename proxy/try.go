@@ -148,7 +148,7 @@ func (h *handler) rehearse() (err error) {
 		in.Close()
 	}()
 	s.request.Started, s.request.Head = h.request.Started, &s.incoming.Head
-	s.request.SetSubject(h.request.Info, h.request.Resource)
+	s.request.SetSubject(&h.request.Info, h.request.Resource)
 	s.request.Memory, s.request.Limits, s.request.From = &s.incoming.Memory, h.request.Limits, h.request.From
 	s.request.Sink = unsent{}
 	s.who = h.who
@@ -226,7 +226,8 @@ func (h *handler) tryUnread(r *resource.Resource, err error) bool {
 	if !plan.IsSilent() {
 		h.request.Warnings = append(h.request.Warnings, refused.Message+admission.OnceEnforced)
 	}
-	h.request.SetSubject(resource.Undescribed(str(h.incoming.Head.Method), h.incoming.Head.Target), nil)
+	undescribed := resource.Undescribed(str(h.incoming.Head.Method), h.incoming.Head.Target)
+	h.request.SetSubject(&undescribed, nil)
 	h.isTriedUnread = true
 	return true
 }

@@ -37,7 +37,9 @@ const (
 // is left.
 func (c *conn) newExchange() *exchange {
 	x := &c.exchange
-	*x = exchange{request: Request{Head: x.request.Head}, conn: c}
+	head := x.request.Head
+	*x = exchange{} // in place: a literal with the head would be copied
+	x.conn, x.request.Head = c, head
 	x.request.open(c.server.settings.Load().Memory, &c.peer, x)
 	return x
 }

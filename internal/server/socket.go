@@ -35,9 +35,12 @@ func (s *socket) armWrite(d time.Duration) {
 // extend returns the deadline for something that may take d, and whether the one that is set is not
 // near enough.
 func extend(set time.Time, d time.Duration) (time.Time, bool) {
-	least := time.Now().Add(d)
-	latest := least.Add(d / 8)
-	return latest, set.Before(least) || set.After(latest)
+	now := time.Now()
+	most := d + d/8
+	if left := set.Sub(now); d <= left && left <= most {
+		return set, false
+	}
+	return now.Add(most), true
 }
 
 // setReadDeadline and setWriteDeadline return no error: it would mean that the connection is

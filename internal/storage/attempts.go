@@ -101,6 +101,7 @@ func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Res
 		e.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
 	}
 	began := time.Now()
+	e.call.Start = began
 	var attemptBy time.Time
 	if e.Limits != nil && e.Limits.AttemptTimeout > 0 && e.call.Upgrade == nil {
 		e.call.Timeouts.Answer, attemptBy = e.Limits.AttemptTimeout, began.Add(e.Limits.AttemptTimeout)

@@ -19,8 +19,8 @@ type Request struct {
 }
 
 // SetSubject sets what the target of the request was resolved to. The deadline of the request follows from it.
-func (r *Request) SetSubject(i resource.Info, described *resource.Resource) {
-	r.Subject = Subject{Info: i, Resource: described}
+func (r *Request) SetSubject(i *resource.Info, described *resource.Resource) {
+	r.Info, r.Resource, r.Served = *i, described, nil
 	r.isDryRun, r.deadline, r.bound = i.Options.DryRun, time.Time{}, time.Time{}
 	if r.Limits != nil && r.Limits.Timeout > 0 {
 		r.bound = r.Started.Add(r.Limits.Timeout)
@@ -39,5 +39,7 @@ func (r *Request) Reset() {
 	r.Response.Reset(keptBytes)
 	r.memory().forget()
 	clear(r.Warnings)
-	*r = Request{Exchanges: Exchanges{Response: r.Response, Warnings: r.Warnings[:0], kept: r.kept}}
+	response, warnings, kept := r.Response, r.Warnings[:0], r.kept
+	*r = Request{} // in place: a literal with what is kept would be copied
+	r.Response, r.Warnings, r.kept = response, warnings, kept
 }

@@ -59,8 +59,8 @@ func TestDeadline(t *testing.T) {
 		{resource.Options{Timeout: time.Second, Watch: true}, time.Time{}},
 	} {
 		r := &Request{Started: began}
-		r.SetSubject(resource.Info{Options: resource.Options{Timeout: time.Hour}}, nil) // of a target that is rewritten
-		r.SetSubject(resource.Info{Options: c.options}, nil)
+		r.SetSubject(&resource.Info{Options: resource.Options{Timeout: time.Hour}}, nil) // of a target that is rewritten
+		r.SetSubject(&resource.Info{Options: c.options}, nil)
 		if got := r.Deadline(); !got.Equal(c.want) {
 			t.Errorf("with %+v the deadline is %s, not %s", c.options, got, c.want)
 		}

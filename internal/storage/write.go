@@ -132,18 +132,21 @@ func (e *Existing) Root() document.Node {
 
 // Begin prepares for an attempt.
 func (w *Write) Begin(r *Request) {
-	*w = Write{
-		Subject: r.Subject, Exchanges: &r.Exchanges, PatchType: r.Patch,
-		Existing: Existing{Version: Kept(w.Existing.Version), ETag: Kept(w.Existing.ETag)},
-	}
+	w.clear()
+	w.Subject, w.Exchanges, w.PatchType = r.Subject, &r.Exchanges, r.Patch
+}
+
+// clear forgets the last attempt and keeps its memory.
+func (w *Write) clear() {
+	version, etag := Kept(w.Existing.Version), Kept(w.Existing.ETag)
+	*w = Write{}
+	w.Existing.Version, w.Existing.ETag = version, etag
 }
 
 // BeginPart prepares for an attempt at one of the writes that a write of several objects becomes.
 func (w *Write) BeginPart(of *Write) {
-	*w = Write{
-		Subject: of.Subject, Exchanges: of.Exchanges, Options: of.Options,
-		Existing: Existing{Version: Kept(w.Existing.Version), ETag: Kept(w.Existing.ETag)},
-	}
+	w.clear()
+	w.Subject, w.Exchanges, w.Options = of.Subject, of.Exchanges, of.Options
 }
 
 // Release gives the documents back.

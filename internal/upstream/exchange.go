@@ -20,7 +20,10 @@ const maxRefused = 5
 // stream, which must be closed, unless it was small, already there, an error's, or asked for whole. The error is an
 // *Error.
 func (c *Client) Do(req *Request, resp *message.Response) error {
-	now := time.Now()
+	now := req.Start
+	if now.IsZero() {
+		now = time.Now()
+	}
 	try := attempt{start: now, now: now, deadline: req.Deadline, isOwn: req.Upgrade != nil && c.dialer.mayBeHTTP2()}
 	for {
 		err := c.exchange(req, resp, &try)

@@ -28,6 +28,8 @@ type Request struct {
 	// Memory, if set, is asked for the memory of a body that is read whole and not small: its length, which is for the
 	// caller to give back. If it refuses, the exchange fails.
 	Memory Memory
+	// Start is when the request is made; if it is zero, Do asks the clock.
+	Start time.Time
 	// Deadline, if set, bounds the exchange up to the end of the head, or of the body if that is read whole.
 	Deadline time.Time
 	// Timeouts are this request's own; a zero one is the client's.

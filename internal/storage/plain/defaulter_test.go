@@ -40,7 +40,7 @@ func readOf(t testing.TB, files, target string) (*collection, *storage.Request) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.SetSubject(info, described)
+	r.SetSubject(&info, described)
 	s := New(Options{
 		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission().For(&resource.Info{}), Resource: r.Resource, Memory: heap{},
 		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},

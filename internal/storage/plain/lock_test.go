@@ -54,7 +54,7 @@ func TestLockForRules(t *testing.T) {
 				Policies: chain.For(&i), ObjectPolicies: chain.For(&object),
 			}, subresource)
 			var r storage.Request
-			r.SetSubject(i, described)
+			r.SetSubject(&i, described)
 			if err := s.Lock(&r, true); err != nil {
 				t.Fatal(err)
 			}
