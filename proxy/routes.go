@@ -155,8 +155,8 @@ type route struct {
 	// index is its number among the routes, place how the scopes of files name it.
 	index int
 	place resource.Place
-	// named is the rule of a table, as logs and traces name it.
-	named telemetry.Rule
+	// way is the route as metrics, logs and traces name it.
+	way telemetry.Way
 	// undescribed says what happens to requests that no policy file describes.
 	undescribed config.Undescribed
 	// errorFormat says how refusals are written, errorTemplate by which template of the policy files.

@@ -180,7 +180,7 @@ func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing
 		place: resource.Place{
 			Host: a.Host, Upstream: to.backend.name, Route: name, Rule: rule.Rule, Gateway: listener.Gateway, Listener: listener.Section,
 		},
-		named:  telemetry.Rule{Name: rule.Rule, Listener: listener.Name()},
+		way:    telemetry.Way{Route: name, Upstream: to.backend.name, Rule: rule.Rule, Listener: listener.Name()},
 		limits: c.gateway.limitsOn(c.options.Config, &config.Route{}),
 	}
 	if u := to.spec; u != nil {

@@ -121,7 +121,7 @@ func recorded(h *handler) *telemetry.Record {
 	}
 	r.Spent.Started, r.Spent.Backend, r.Spent.Received = h.request.Started, h.request.Exchanges.Took, h.incoming.BodyBytes()
 	if h.route != nil {
-		r.Way, r.Rule = telemetry.Way{Route: h.route.place.Route, Upstream: h.route.backend.name}, h.route.named
+		r.Way = h.route.way
 	}
 	i := &h.request.Info
 	r.About = telemetry.About{

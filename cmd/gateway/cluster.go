@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/proxy"
@@ -230,6 +231,15 @@ func (n *node) clusterReady() error {
 		return errors.New("the cluster is not watched yet")
 	}
 	return n.cluster.Ready()
+}
+
+// measureCluster returns what was read of the cluster, for metrics.
+func (n *node) measureCluster() telemetry.Cluster {
+	c := telemetry.Cluster{Lag: n.cluster.Lag()}
+	for name, a := range n.cluster.Activities() {
+		c.Kinds = append(c.Kinds, telemetry.ClusterKind{Name: name, Events: a.Events, Lists: a.Lists, LastEvent: a.LastEvent, Age: a.Age})
+	}
+	return c
 }
 
 // runCluster watches the cluster until ctx is done.

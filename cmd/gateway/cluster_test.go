@@ -112,6 +112,12 @@ func TestClosedListener(t *testing.T) {
 	if r := p.get("/readyz?verbose"); r.code != 200 || !strings.Contains(r.body, "[+]listener ok, but: 'ns/gw/taken' takes no requests: "+why) {
 		t.Errorf("readiness is %+v", r)
 	}
+	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_cluster_lists_total{kind=\"Gateway\"} 1\n") || !strings.Contains(r.body, "gateway_cluster_age_seconds{kind=\"Gateway\"} 0\n") {
+		t.Errorf("the metrics do not show the cluster:\n%s", r.body)
+	}
+	if r := p.get("/metrics"); !regexp.MustCompile(`gateway_requests_total\{code="200",.*listener="ns/gw/open",.*route="HTTPRoute/ns/app",rule="0",upstream="ns/app:80"`).MatchString(r.body) {
+		t.Errorf("the metrics do not show the rule and the listener:\n%s", r.body)
+	}
 	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_listeners{state=\"Failed\"} 1\n") || !strings.Contains(r.body, "gateway_listeners{state=\"Serving\"} 2\n") {
 		t.Errorf("the metrics do not count the listeners:\n%s", r.body)
 	}

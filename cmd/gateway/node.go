@@ -179,6 +179,9 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	n.metrics.ObserveBundles(n.bundles.Ages)
 	n.metrics.ObserveUpstreams(n.measureUpstreams)
 	n.metrics.ObserveListeners(n.measureListeners)
+	if n.cluster != nil {
+		n.metrics.ObserveCluster(n.measureCluster)
+	}
 	n.doors.admin = private
 	if _, err := n.doors.open(c, gateway.Addresses()); err != nil {
 		return nil, err

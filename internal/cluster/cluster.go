@@ -38,8 +38,10 @@ type Watcher struct {
 	problem    atomic.Pointer[string] // why nothing, or not the newest, is in force; nil if all is well
 	said       map[string]bool        // problems of objects that are in the log
 	translated time.Time
-	rechecked  atomic.Bool // listeners take requests, or none, since the last translation
-	isDue      bool        // statuses have changed since
+	noticed    atomic.Int64 // when the first change that is not in force came, in nanoseconds of Unix time; 0: there is none
+	lag        atomic.Int64 // nanoseconds from there until it was in force, of the last change
+	rechecked  atomic.Bool  // listeners take requests, or none, since the last translation
+	isDue      bool         // statuses have changed since
 }
 
 // New returns a Watcher, which watches nothing yet.
@@ -50,7 +52,10 @@ func New(o Options) (*Watcher, error) {
 		Controller: o.Controller, GatewayClass: o.GatewayClass, Pool: o.Pool, Published: o.Published, Service: o.Service,
 	})
 	var err error
-	if w.states, err = state.NewManager(state.Options{Log: o.Log, Read: func(schema.GroupVersionKind) { w.notice() }}); err != nil {
+	if w.states, err = state.NewManager(state.Options{Log: o.Log, Read: func(schema.GroupVersionKind) {
+		w.noticed.CompareAndSwap(0, time.Now().UnixNano())
+		w.notice()
+	}}); err != nil {
 		return nil, err
 	}
 	w.read = collections{sourcesOf(o.Namespaces), o.Log}
@@ -67,6 +72,23 @@ func (w *Watcher) notice() {
 	default: // they will be
 	}
 }
+
+// Activities returns what was read of the collections of each kind. Of several namespaces the oldest decides the age.
+func (w *Watcher) Activities() map[string]state.Activity {
+	all := map[string]state.Activity{}
+	for _, one := range w.states.Activities() {
+		sum := all[one.Kind]
+		one.Events, one.Lists, one.Age = one.Events+sum.Events, one.Lists+sum.Lists, max(one.Age, sum.Age)
+		if sum.LastEvent.After(one.LastEvent) {
+			one.LastEvent = sum.LastEvent
+		}
+		all[one.Kind] = one
+	}
+	return all
+}
+
+// Lag is how long the last change took from its event until it was in force; 0 before the first one.
+func (w *Watcher) Lag() time.Duration { return time.Duration(w.lag.Load()) }
 
 // Recheck says that Options.Unserved has changed.
 func (w *Watcher) Recheck() {
@@ -116,8 +138,10 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // translate translates the objects as they are now, and brings the table into force.
 func (w *Watcher) translate() {
+	noticed := w.noticed.Swap(0) // what comes from now on may be of the next translation
 	objects, isNew, err := w.read.snapshot(w.states)
 	if err != nil {
+		w.noticed.CompareAndSwap(0, noticed)
 		if w.applied == nil {
 			reason := err.Error()
 			w.problem.Store(&reason)
@@ -139,6 +163,7 @@ func (w *Watcher) translate() {
 		if err := w.options.Apply(out.Table); err != nil {
 			reason := fmt.Sprintf("what the objects of the cluster come to cannot be brought into force: %s", err)
 			w.problem.Store(&reason)
+			w.noticed.CompareAndSwap(0, noticed)
 			w.options.Log.Error("the routes of the cluster cannot be brought into force, those before stay", "cause", err)
 			time.AfterFunc(again, w.notice) // what is in the way, such as a socket, may be gone then
 			return
@@ -147,6 +172,9 @@ func (w *Watcher) translate() {
 	}
 	w.applied = out.Table
 	w.problem.Store(nil)
+	if noticed != 0 {
+		w.lag.Store(time.Now().UnixNano() - noticed)
+	}
 	w.writer.want(out.Statuses(w.options.Unserved()))
 }
 

@@ -138,6 +138,9 @@ func TestWatch(t *testing.T) {
 	until(t, "the status is of the new generation", func() bool { return isAccepted(s.Get(routesPath+"r"), 2) })
 	s.Put(routesPath+"r", route("r", "/b", 2)) // somebody else takes the status out
 	until(t, "the status is there again", func() bool { return isAccepted(s.Get(routesPath+"r"), 2) })
+	if a := r.Activities()["HTTPRoute"]; a.Lists != 1 || a.Events < 2 || a.LastEvent.IsZero() || r.Activities()["Gateway"].Lists != 1 || r.Lag() <= 0 {
+		t.Errorf("what was read is %+v, with a lag of %s", r.Activities(), r.Lag())
+	}
 	s.Remove(routesPath + "r")
 	until(t, "no route is in force", func() bool { return len(r.table().Routes) == 0 })
 	until(t, "the Gateway has no route", func() bool {

@@ -46,8 +46,11 @@ type feed struct {
 	watched atomic.Bool
 	tried   chan struct{} // closed when the first attempt is over
 	first   sync.Once
-	failure atomic.Pointer[failure]
-	round   atomic.Pointer[context.CancelFunc] // ends what the feed does now, so that it begins anew
+	// events and lists count what was read, lastEvent is when an event came last, in nanoseconds of Unix time.
+	events, lists atomic.Uint64
+	lastEvent     atomic.Int64
+	failure       atomic.Pointer[failure]
+	round         atomic.Pointer[context.CancelFunc] // ends what the feed does now, so that it begins anew
 
 	stop func()
 }
@@ -142,6 +145,7 @@ func (f *feed) fill(ctx context.Context) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
+	f.lists.Add(1)
 	f.store.fill(all)
 	f.read(f.source.Kind)
 	f.seen.Store(started.UnixNano())

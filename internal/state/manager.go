@@ -201,6 +201,35 @@ func (m *Manager) Ages() map[string]time.Duration {
 	return all
 }
 
+// An Activity is what was read of a collection that is kept up to date.
+type Activity struct {
+	Kind string
+	// Events were read of watches, bookmarks among them, and the whole collection was listed so many times.
+	Events, Lists uint64
+	// LastEvent is when an event came last; zero before the first one.
+	LastEvent time.Time
+	// Age is how long ago the collection was last known to be right.
+	Age time.Duration
+}
+
+// Activities returns what was read of each collection that has been read.
+func (m *Manager) Activities() []Activity {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	now, all := time.Now(), make([]Activity, 0, len(m.feeds))
+	for _, f := range m.feeds {
+		if f.seen.Load() == 0 {
+			continue
+		}
+		one := Activity{Kind: f.source.Kind.Kind, Events: f.events.Load(), Lists: f.lists.Load(), Age: f.age(now)}
+		if at := f.lastEvent.Load(); at != 0 {
+			one.LastEvent = time.Unix(0, at)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
 // Known returns the objects of a source that is kept up to date, without waiting; false if they are not known.
 func (m *Manager) Known(s *Source) ([]document.Node, bool) {
 	m.mu.RLock()

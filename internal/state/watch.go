@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -55,6 +56,8 @@ func (f *feed) watch(ctx context.Context, b Backend, from string, opened func())
 		if err != nil {
 			return from, err
 		}
+		f.events.Add(1)
+		f.lastEvent.Store(time.Now().UnixNano())
 		from = next
 	}
 }

@@ -80,6 +80,7 @@ func fill(t *Telemetry) {
 	t.PolicyFolders([]PolicyFolder{{"a", "team-a", "", time.Unix(1, 0)}})
 	t.FolderRefused("a", "team-a")
 	r := denied()
+	r.Way.Rule, r.Way.Listener = "0", "infra/gw/http"
 	t.RequestDone(r, nil)
 	t.PolicyDecided("p", "Deny", 3)
 	t.SchemaRefused("widgets", "FieldValueInvalid")
@@ -110,6 +111,9 @@ func fill(t *Telemetry) {
 	DecisionsSent(t, "Sent")
 	t.ObserveBundles(func() map[string]time.Duration { return map[string]time.Duration{"b": 0} })
 	t.ObserveCertificates(func() map[string]time.Time { return map[string]time.Time{"the public listener": time.Now()} })
+	t.ObserveCluster(func() Cluster {
+		return Cluster{Kinds: []ClusterKind{{Name: "HTTPRoute", Events: 1, Lists: 1, LastEvent: time.Now()}}, Lag: time.Millisecond}
+	})
 	t.ObserveListeners(func() map[string]int { return map[string]int{"Serving": 1, "Failed": 0} })
 	t.ObserveIdle(func() map[string]int { return map[string]int{"NoResource": 1} })
 	t.ObserveStates(func() map[string]time.Duration { return map[string]time.Duration{"/api/v1/namespaces": 0} })

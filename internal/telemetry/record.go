@@ -17,7 +17,6 @@ type Record struct {
 	Asked   Asked
 	About   About
 	Way     Way
-	Rule    Rule
 	InForce InForce
 	Outcome Outcome
 	Spent   Spent
@@ -61,12 +60,21 @@ const hashLength = 12
 // ShortHash returns the beginning of a hash that names it.
 func ShortHash(hash string) string { return hash[:min(len(hash), hashLength)] }
 
-// A Way says which way a request took: names of the configuration, or empty.
-type Way struct{ Route, Upstream string }
+// A Way says which way a request took: by a route, of the configuration or of an object such as an HTTPRoute, to an upstream.
+// Rule is the rule of such an object, and Listener the listener of a Gateway; they are empty for a route of the configuration.
+type Way struct{ Route, Upstream, Rule, Listener string }
 
-// A Rule says which rule of an object such as an HTTPRoute took a request, and which listener of a Gateway; it is empty for a
-// route of the configuration.
-type Rule struct{ Name, Listener string }
+// labels are those of the way in metrics. Rule and Listener are left out if they are empty.
+func (w *Way) labels() []string {
+	all := []string{"route", w.Route, "upstream", w.Upstream}
+	if w.Rule != "" {
+		all = append(all, "rule", w.Rule)
+	}
+	if w.Listener != "" {
+		all = append(all, "listener", w.Listener)
+	}
+	return all
+}
 
 // An Outcome is the answer to a request, and the reason for it.
 type Outcome struct {

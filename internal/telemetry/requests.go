@@ -178,7 +178,7 @@ func (q *requests) placeOf(r *Record) *placeSeries {
 	if p := q.known.get(key, maxPlaces, newPlace); p != nil {
 		return p
 	}
-	return q.known.get(place{other, other, Way{other, other}}, math.MaxInt, newPlace)
+	return q.known.get(place{other, other, Way{Route: other, Upstream: other}}, math.MaxInt, newPlace)
 }
 
 func newPlace(p place) (place, *placeSeries) {
@@ -186,7 +186,9 @@ func newPlace(p place) (place, *placeSeries) {
 	return p, &placeSeries{place: p}
 }
 
-func (w Way) clone() Way { return Way{strings.Clone(w.Route), strings.Clone(w.Upstream)} }
+func (w Way) clone() Way {
+	return Way{strings.Clone(w.Route), strings.Clone(w.Upstream), strings.Clone(w.Rule), strings.Clone(w.Listener)}
+}
 
 func newBackendSeries(w Way) (Way, *histogram) { return w.clone(), new(histogram) }
 
@@ -236,7 +238,7 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	var counts []metricdata.DataPoint[int64]
 	var durations, backends []metricdata.HistogramDataPoint[float64]
 	for _, p := range q.known.values() {
-		labels := q.names.set("group", p.group, "resource", p.resource, "route", p.way.Route, "upstream", p.way.Upstream)
+		labels := q.names.set(append(p.way.labels(), "group", p.group, "resource", p.resource)...)
 		for a, n := range p.answers.values() {
 			counts = append(counts, metricdata.DataPoint[int64]{
 				Attributes: q.ofAnswer(labels, a), StartTime: q.start, Time: now, Value: int64(n.Load()),
@@ -255,7 +257,7 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		backends = append(backends, e.points(q.start, now)...)
 	}
 	for way, h := range q.backends.values() {
-		backends = append(backends, h.point(q.names.set("route", way.Route, "upstream", way.Upstream), q.start, now))
+		backends = append(backends, h.point(q.names.set(way.labels()...), q.start, now))
 	}
 	if len(counts) == 0 {
 		return nil, nil

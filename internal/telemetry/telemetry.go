@@ -47,6 +47,7 @@ type Telemetry struct {
 	events    events
 	refusals  refusals
 	upstreams upstreams
+	cluster   cluster
 	security  security
 	ages      ages
 
@@ -99,6 +100,7 @@ func New(o Options) (*Telemetry, error) {
 		func() error { return t.config.register(meter) },
 		func() error { return t.events.register(meter) },
 		func() error { return t.upstreams.register(meter) },
+		func() error { return t.cluster.register(meter) },
 		func() error { return t.security.register(meter) },
 		func() error { return t.ages.register(meter) },
 		func() error { return t.sharedLimits.register(meter) },
