@@ -219,6 +219,10 @@ func (n Node) Clone() *Document {
 	}
 	c := pool.Get().(*Document)
 	c.memory = n.d.memory
+	if n.i == 0 && n.d.isAsParsed() {
+		c.copy(n.d)
+		return c
+	}
 	if c.own = c.own[:0]; n.d.failed || !c.makeOwn(n.extent()) {
 		c.tape = append(c.tape[:0], entry{})
 		c.fail()
@@ -232,4 +236,27 @@ func (n Node) Clone() *Document {
 		panic("document: cloning printed what cannot be parsed: " + err.Error())
 	}
 	return c
+}
+
+// isAsParsed reports whether the document is its body, without white space around it.
+func (d *Document) isAsParsed() bool {
+	root := &d.tape[0]
+	return !d.edited && !d.failed && root.off == 0 && int(root.end) == len(d.body)
+}
+
+// copy makes the document, which is empty, a copy of one that is as it was parsed: what a parse of its text would make,
+// without notes.
+func (d *Document) copy(of *Document) {
+	size := len(of.body) + len(of.tape)*entryBytes + len(of.index)*indexBytes
+	if d.memory != nil && !d.take(size) {
+		d.tape = append(d.tape[:0], entry{})
+		d.fail()
+		return
+	}
+	d.own = append(d.own[:0], of.body...)
+	d.body, d.alike = d.own, of.alike
+	d.tape, d.index = append(d.tape[:0], of.tape...), append(d.index[:0], of.index...)
+	if of.noter != nil {
+		d.forgetNotes()
+	}
 }

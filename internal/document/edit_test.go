@@ -360,6 +360,28 @@ func TestEditWithOwnBytes(t *testing.T) {
 	}
 }
 
+// TestCloneWithoutNotes: what was noted of a document is not known of its clone.
+func TestCloneWithoutNotes(t *testing.T) {
+	d := mustParse(t, `{"a":{"b":1}}`)
+	defer d.Release()
+	author := new(Noter)
+	d.TakeNotes(author)
+	d.Root().Mark(Sound)
+	at(t, d, "a").SetNote(7)
+	clone := d.Clone()
+	defer clone.Release()
+	if clone.NotedBy(author) {
+		t.Error("the clone has the author's notes")
+	}
+	clone.TakeNotes(author)
+	if note := at(t, clone, "a").Note(author); note != 0 || clone.Root().Marked(Sound) {
+		t.Errorf("the clone has the note %d, and its root is marked: %v", note, clone.Root().Marked(Sound))
+	}
+	if note := at(t, d, "a").Note(author); note != 7 || !d.Root().Marked(Sound) {
+		t.Errorf("the document has the note %d, and its root is marked: %v", note, d.Root().Marked(Sound))
+	}
+}
+
 func TestClone(t *testing.T) {
 	body := []byte(` {"a":{"b":[1, 2]},"c":"x"} `)
 	d, err := Parse(body, Limits{})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -21,6 +22,7 @@ func FuzzParse(f *testing.F) {
 		`{"a":"\ud83d\ude00é","b":[1e5,-0,1.50,12345678901234567890,9007199254740993,1e-999],"c":{"\u0000":1}}`,
 		`["\u0000\b\f\n\r\t\/\\\"", true, false, null, "` + "\u2028\x7f" + `"]`,
 		`{"aaaaaaaa":1,"aaaaaaa\u0061":2}`, "\ufeff[]", `[01]`, `[1.]`, `"` + "\xff" + `"`, `"\ud800"`, `{"a":1,}`, `[[[[[[[[]]]]]]]]`,
+		`{"a":1,"ab":2,"A":3}`, `{"` + strings.Join(numbered(40), `":0,"`) + `":0}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -39,15 +41,58 @@ func FuzzParse(f *testing.F) {
 		if got := d.AppendTo(nil); string(got) != string(body) {
 			t.Fatalf("%q: printed as %q", body, got)
 		}
-		if root := d.Root(); root.Kind() == Object {
-			d.Set(root, "added", body)
-		} else if root.Kind() == Array {
-			d.Append(root, body)
-		} else {
-			d.Replace(root, []byte(`{"root":[]}`))
-		}
+		checkClone(t, d, body)
+		enlarge(d, body)
 		checkAgainstDecoders(t, d, d.AppendTo(nil))
 	})
+}
+
+// numbered returns so many numbers as texts.
+func numbered(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+	}
+	return all
+}
+
+// enlarge edits the root: it puts the text into it, or another value in its place.
+func enlarge(d *Document, text []byte) {
+	switch root := d.Root(); root.Kind() {
+	case Object:
+		d.Set(root, "added", text)
+	case Array:
+		d.Append(root, text)
+	default:
+		d.Replace(root, []byte(`{"root":[]}`))
+	}
+}
+
+// checkClone compares a clone, which may be a copy of the tape, with what a parse of its text makes, before and after edits.
+func checkClone(t *testing.T, d *Document, body []byte) {
+	t.Helper()
+	clone := d.Clone()
+	defer clone.Release()
+	parsed, err := Parse(d.Root().Raw(), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer parsed.Release()
+	if !EqualNodes(clone.Root(), parsed.Root()) || clone.alike != parsed.alike || clone.Edited() {
+		t.Fatalf("%q: the clone is %q, alike %v", body, clone.AppendTo(nil), clone.alike)
+	}
+	for range 2 {
+		enlarge(clone, body)
+		enlarge(parsed, body)
+		got, want := clone.AppendTo(nil), parsed.AppendTo(nil)
+		if string(got) != string(want) {
+			t.Fatalf("%q: the clone becomes %q, want %q", body, got, want)
+		}
+		checkAgainstDecoders(t, clone, got)
+	}
+	if d.Edited() || string(d.AppendTo(nil)) != string(body) {
+		t.Fatalf("%q: an edit of the clone makes %q of the document", body, d.AppendTo(nil))
+	}
 }
 
 func checkAgainstDecoders(t *testing.T, d *Document, text []byte) {

@@ -39,11 +39,16 @@ func (d *Document) TakeNotes(author *Noter) {
 		return
 	}
 	if d.noter != nil {
-		for i := range d.tape {
-			d.tape[i].meta &= (1<<noteShift - 1) &^ flagMarks
-		}
+		d.forgetNotes()
 	}
 	d.noter = author
+}
+
+// forgetNotes takes all notes off the tape.
+func (d *Document) forgetNotes() {
+	for i := range d.tape {
+		d.tape[i].meta &= (1<<noteShift - 1) &^ flagMarks
+	}
 }
 
 // NotedBy reports whether the notes of the document are the author's.
