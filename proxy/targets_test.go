@@ -163,6 +163,8 @@ func TestTargetedPolicies(t *testing.T) {
 				for _, o := range slices.Concat(all.Validating, all.Mutating, all.Conventions) {
 					if o.Applies != resource.Never {
 						foreseen = append(foreseen, path)
+					} else if kind == "PolicyException" {
+						continue // the policy says which exception it is
 					} else if text := fmt.Sprint(o); !strings.Contains(text, "no targetRef names the route or the listener") {
 						t.Errorf("a %s is not about the request by %s, because of %s", kind, path, text)
 					}

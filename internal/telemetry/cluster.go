@@ -29,9 +29,6 @@ type cluster struct {
 	observe atomic.Pointer[func() Cluster]
 }
 
-// ObserveCluster sets the function that returns what was read of a watched cluster. Each scrape calls it.
-func (t *Telemetry) ObserveCluster(observe func() Cluster) { t.cluster.observe.Store(&observe) }
-
 func (c *cluster) register(m metric.Meter) error {
 	events, failed := m.Int64ObservableCounter("gateway_cluster_watch_events",
 		metric.WithDescription("Events that watches of a cluster brought, bookmarks included, by kind."))

@@ -61,6 +61,9 @@ func (t *Telemetry) ObserveIdle(counts func() map[string]int) { t.gauges.idle.St
 // ObserveListeners sets the function that returns how many listeners there are, by state. Each scrape calls it.
 func (t *Telemetry) ObserveListeners(counts func() map[string]int) { t.gauges.listeners.Store(&counts) }
 
+// ObserveCluster sets the function that returns what was read of a watched cluster. Each scrape calls it.
+func (t *Telemetry) ObserveCluster(observe func() Cluster) { t.cluster.observe.Store(&observe) }
+
 func (g *gauges) register(m metric.Meter) error {
 	for _, one := range []struct {
 		name, description string
