@@ -81,6 +81,8 @@ type Policy struct {
 type rule struct {
 	evaluator kubeaudit.PolicyRuleEvaluator
 	decision  Decision
+	// isForAll is set if the rule names no requests: it matches every one.
+	isForAll bool
 }
 
 // Compile makes a Policy of the fields of an audit Policy. The errors are kube-apiserver's own.
@@ -111,7 +113,7 @@ func (p *Policy) add(position int, in *auditinternal.Policy, r auditinternal.Pol
 		d.OmitManagedFields = *r.OmitManagedFields
 	}
 	r.Level = matched
-	p.rules = append(p.rules, rule{policy.NewPolicyRuleEvaluator(&auditinternal.Policy{Rules: []auditinternal.PolicyRule{r}}), d})
+	p.rules = append(p.rules, rule{policy.NewPolicyRuleEvaluator(&auditinternal.Policy{Rules: []auditinternal.PolicyRule{r}}), d, isForAll(&r)})
 	if len(r.Resources) == 0 {
 		p.index.Add(position, &index.Rule{Group: index.Any, Resource: index.Any, Actions: 1, Namespaces: r.Namespaces})
 	}
@@ -131,6 +133,11 @@ func (p *Policy) add(position int, in *auditinternal.Policy, r auditinternal.Pol
 			p.index.Add(position, &at)
 		}
 	}
+}
+
+// isForAll reports whether a rule matches every request.
+func isForAll(r *auditinternal.PolicyRule) bool {
+	return len(r.Users)+len(r.UserGroups)+len(r.Verbs)+len(r.Resources)+len(r.Namespaces)+len(r.NonResourceURLs) == 0
 }
 
 func bitsOf(omitted []auditinternal.Stage) (set uint8) {
@@ -154,8 +161,11 @@ func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 		rules.From(l.Named[i.Namespace])
 	}
 	position := rules.Next()
-	if position < 0 {
+	switch {
+	case position < 0:
 		return p.other
+	case p.rules[position].isForAll:
+		return p.rules[position].decision
 	}
 	a := asked.Get().(*attributes)
 	defer asked.Put(a)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,6 +53,7 @@ type Recording struct {
 	sources     [2]string
 	request     []byte // memory of the objects
 	response    []byte
+	names       []byte // memory of what the reference has
 	omitted     string // why an object is missing
 	withholds   bool   // replaces the object of a Secret, which is not recorded
 }
@@ -118,7 +120,7 @@ func (r *Recording) NoteRequest(object *document.Document) {
 	if r.auditor == nil || r.event.RequestObject != nil {
 		return
 	}
-	r.event.Object = referenceOf(object.Root())
+	r.noteReference(object.Root())
 	if r.Wants(Request) {
 		r.request = object.AppendTo(r.request[:0])
 		r.event.RequestObject = r.keep(r.request, nil)
@@ -220,7 +222,7 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 	}
 	r.record(stage, time.Now())
 	r.auditor.Log.Release(&r.reservation)
-	*r = Recording{request: kept(r.request), response: kept(r.response)}
+	*r = Recording{request: kept(r.request), response: kept(r.response), names: kept(r.names)}
 }
 
 // Detach returns the recording with memory of its own, for an answer that outlives its request's. The
@@ -240,6 +242,7 @@ func (r *Recording) Detach() *Recording {
 	for _, s := range []*string{
 		&e.ID, &e.Target, &e.Agent, &user.Name, &user.UID,
 		&info.OtherMethod, &info.Group, &info.Version, &info.Resource, &info.Subresource, &info.Namespace, &info.Name,
+		&e.Object.Namespace, &e.Object.Name, &e.Object.UID, &e.Object.ResourceVersion,
 	} {
 		*s = strings.Clone(*s)
 	}
@@ -249,17 +252,42 @@ func (r *Recording) Detach() *Recording {
 	return d
 }
 
-// referenceOf returns the reference in an object's metadata. The object may be released before it
-// is recorded.
-func referenceOf(object document.Node) Reference {
+// noteReference keeps the reference in an object's metadata. The object may be released before it
+// is recorded, so that what the path leaves open of it is copied.
+func (r *Recording) noteReference(object document.Node) {
+	to, i := &r.event.Object, r.event.Info
+	*to = Reference{}
 	metadata := member(object, "metadata")
-	of := func(name string) string {
-		if v := member(metadata, name); v.Valid() && v.Kind() == document.String {
-			return strings.Clone(v.Str())
-		}
-		return ""
+	if metadata.Kind() != document.Object {
+		return
 	}
-	return Reference{Namespace: of("namespace"), Name: of("name"), UID: of("uid"), ResourceVersion: of("resourceVersion")}
+	r.names = r.names[:0]
+	for m := metadata.First(); m.Valid(); m = m.Next() {
+		if m.Kind() != document.String {
+			continue
+		}
+		switch m.Key() {
+		case "namespace":
+			if i.Namespace == "" {
+				to.Namespace = r.copied(m.Str())
+			}
+		case "name":
+			if i.Name == "" {
+				to.Name = r.copied(m.Str())
+			}
+		case "uid":
+			to.UID = r.copied(m.Str())
+		case "resourceVersion":
+			to.ResourceVersion = r.copied(m.Str())
+		}
+	}
+}
+
+// copied returns a string in the recording's memory. What was copied before stays valid if that moves.
+func (r *Recording) copied(s string) string {
+	from := len(r.names)
+	r.names = append(r.names, s...)
+	return unsafe.String(unsafe.SliceData(r.names[from:]), len(s))
 }
 
 // member returns a member of an object; invalid if there is none.
@@ -315,30 +343,36 @@ func (r *Recording) record(s Stage, at time.Time) {
 	if !r.decision.Has(s) {
 		return
 	}
-	e := r.event // with what is recorded at this stage
+	e := &r.event
 	e.Stage, e.At = s, at
 	if s == RequestReceived || s == ResponseStarted {
+		request, response := e.RequestObject, e.ResponseObject // of a later stage
 		e.RequestObject, e.ResponseObject = nil, nil
+		defer func() { e.RequestObject, e.ResponseObject = request, response }()
 	}
 	line := lines.Get().(*[]byte)
-	defer func() {
-		*line = kept(*line)
-		lines.Put(line)
-	}()
 	*line = e.Append((*line)[:0])
-	isWhole, missed := len(*line) <= r.auditor.MaxEvent, Missed{}
+	r.add(line)
+	*line = kept(*line)
+	lines.Put(line)
+}
+
+// add hands the line of the event to the log.
+func (r *Recording) add(line *[]byte) {
+	log, isWhole, missed := r.auditor.Log, len(*line) <= r.auditor.MaxEvent, Missed{}
 	if isWhole {
-		if missed = r.auditor.Log.Add(*line, &r.reservation); !missed.IsAny() {
+		if missed = log.Add(*line, &r.reservation); !missed.IsAny() {
 			return
 		}
 	}
-	e.RequestObject, e.ResponseObject = nil, nil
-	e.Annotations = append(e.Annotations[:len(e.Annotations):len(e.Annotations)], Annotation{truncated, "true"})
-	*line = e.Append((*line)[:0])
+	short := r.event
+	short.RequestObject, short.ResponseObject = nil, nil
+	short.Annotations = append(short.Annotations[:len(short.Annotations):len(short.Annotations)], Annotation{truncated, "true"})
+	*line = short.Append((*line)[:0])
 	if isWhole {
-		missed = r.auditor.Log.AddShorter(*line, missed)
+		missed = log.AddShorter(*line, missed)
 	} else {
-		missed = r.auditor.Log.Add(*line, &r.reservation)
+		missed = log.Add(*line, &r.reservation)
 	}
-	r.auditor.Log.Lose(missed)
+	log.Lose(missed)
 }

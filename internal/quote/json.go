@@ -44,16 +44,16 @@ func AppendHTML(dst []byte, s string) []byte { return html.append(dst, s) }
 func (e *escaping) append(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
-	for i := 0; i < len(s); {
+	for i := skipPlain(s, 0); i < len(s); {
 		c := s[i]
-		if e.asIs[c] { // nearly all are
+		if e.asIs[c] {
 			i++
 			continue
 		}
 		if c < utf8.RuneSelf {
 			dst = append(append(dst, s[from:i]...), e.ascii[c]...)
-			i++
-			from = i
+			from = i + 1
+			i = skipPlain(s, from)
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -70,7 +70,45 @@ func (e *escaping) append(dst []byte, s string) []byte {
 			dst = append(append(dst, s[from:i]...), escape...)
 			from = i + size
 		}
-		i += size
+		i = skipPlain(s, i+size)
 	}
 	return append(append(dst, s[from:]...), '"')
+}
+
+// skipPlain returns where the looking at single bytes of s goes on, from i on: behind the words of eight bytes that have
+// plain characters alone. Of a text that is not shorter than a word its last eight bytes are a word too.
+func skipPlain(s string, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		if !isPlain(wordAt(s, i)) {
+			return i
+		}
+	}
+	if i < len(s) && len(s) >= 8 && isPlain(wordAt(s, len(s)-8)) {
+		return len(s)
+	}
+	return i
+}
+
+func wordAt(s string, i int) uint64 {
+	s = s[i : i+8]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// isPlain reports whether all eight bytes of a word are characters that stand for themselves however strings are escaped:
+// those of ASCII from the space on but for quotation marks, backslashes, '<', '>' and '&'.
+//
+// The highest bit of each byte is the answer for that byte. No sum carries into the next byte unless a byte is not of
+// ASCII, which its own highest bit says.
+func isPlain(word uint64) bool {
+	const (
+		each = 0x0101010101010101
+		high = 0x80 * each
+		most = 0x7f * each
+	)
+	notBelowSpace := word + 0x60*each
+	notAngle := (word | 0x02*each) ^ '>'*each + most // '<' is '>' without the bit 2
+	notMark := (word | 0x04*each) ^ '&'*each + most  // '"' is '&' without the bit 4
+	notBackslash := word ^ '\\'*each + most
+	return ^word&notBelowSpace&notAngle&notMark&notBackslash&high == high
 }

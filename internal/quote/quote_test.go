@@ -39,10 +39,29 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestIsPlain: a word is plain if no way of escaping changes a byte of it, whatever its other bytes are.
+func TestIsPlain(t *testing.T) {
+	for place := range 8 {
+		for c := range 256 {
+			for _, other := range []byte{' ', 'a', '~', 0x7f} {
+				text := []byte(strings.Repeat(string([]byte{other}), 8))
+				text[place] = byte(c)
+				want := minimal.asIs[c] && html.asIs[c]
+				if got := isPlain(wordAt(string(text), 0)); got != want {
+					t.Errorf("%q: got %v, want %v", text, got, want)
+				}
+			}
+		}
+	}
+}
+
 // FuzzAppend: AppendHTML writes what encoding/json writes, and AppendJSON what reads the same.
 func FuzzAppend(f *testing.F) {
 	for _, s := range []string{"", "plain", "\"\\/\b\f\n\r\t\x00\x1f\x7f", "<a href='x'>&</a>", "é€😀\u2028\u2029\ufffd", "\xff\xc3(\xe2\x82", "\xed\xa0\x80"} {
 		f.Add(s)
+	}
+	for c := range 256 { // each byte at each place of a word
+		f.Add("0123456789ab"[:c%9] + string([]byte{byte(c)}) + "0123456789")
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		want, err := json.Marshal(s)

@@ -25,6 +25,12 @@ func appendUUID(dst []byte, high, low uint64) []byte {
 	return append(dst, digits[20:]...)
 }
 
+// AppendHex appends v in hexadecimal, in 16 digits.
+func AppendHex(dst []byte, v uint64) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, hexOf(uint32(v>>32)))
+	return binary.BigEndian.AppendUint64(dst, hexOf(uint32(v)))
+}
+
 // hexOf returns the eight hexadecimal digits of a number, the first one in the highest byte.
 func hexOf(n uint32) uint64 {
 	x := uint64(n)

@@ -1,10 +1,12 @@
 package tracing
 
 import (
-	"encoding/hex"
+	"encoding/binary"
 	"math/rand/v2"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/admission-gateway/gateway/internal/telemetry"
 )
 
 // ParseTraceparent reads the header of W3C Trace Context (level 2, 3.2). It reports false for what
@@ -54,8 +56,9 @@ const traceparent = "traceparent: 00-"
 
 // appendTraceparent appends the header line that passes the trace to a backend.
 func appendTraceparent(dst []byte, id trace.TraceID, span trace.SpanID, sampled bool) []byte {
-	dst = hex.AppendEncode(append(dst, traceparent...), id[:])
-	dst = hex.AppendEncode(append(dst, '-'), span[:])
+	dst = telemetry.AppendHex(append(dst, traceparent...), binary.BigEndian.Uint64(id[:8]))
+	dst = telemetry.AppendHex(dst, binary.BigEndian.Uint64(id[8:]))
+	dst = telemetry.AppendHex(append(dst, '-'), binary.BigEndian.Uint64(span[:]))
 	if sampled {
 		return append(dst, "-01\r\n"...)
 	}
@@ -77,21 +80,15 @@ func headerOf(span trace.Span) string {
 // newTraceID and newSpanID return random ids, which are never zero.
 func newTraceID() (id trace.TraceID) {
 	for !id.IsValid() {
-		put(id[:8], rand.Uint64())
-		put(id[8:], rand.Uint64())
+		binary.LittleEndian.PutUint64(id[:8], rand.Uint64())
+		binary.LittleEndian.PutUint64(id[8:], rand.Uint64())
 	}
 	return id
 }
 
 func newSpanID() (id trace.SpanID) {
 	for !id.IsValid() {
-		put(id[:], rand.Uint64())
+		binary.LittleEndian.PutUint64(id[:], rand.Uint64())
 	}
 	return id
-}
-
-func put(b []byte, v uint64) {
-	for i := range b {
-		b[i] = byte(v >> (8 * i))
-	}
 }
