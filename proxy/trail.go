@@ -84,7 +84,7 @@ func (h *handler) name(head *message.Head) {
 func follow(h *handler, head *message.Head) {
 	t := h.trail
 	start := h.gateway.observers.tracer.Look(head.Value(message.FieldTraceparent), head.Value(message.FieldTracestate))
-	if !start.HasParent() {
+	if !start.HasParent {
 		t.stripped = message.Fields(message.FieldTraceparent, message.FieldTracestate)
 	}
 	switch {
@@ -94,7 +94,7 @@ func follow(h *handler, head *message.Head) {
 		t.record.Trace = t.spans.Trace()
 		t.lines = append(t.lines[:0], t.spans.Lines()...)
 		h.request.Exchanges.Tracer = t.spans
-	case !start.HasParent():
+	case !start.HasParent:
 		t.lines = start.AppendUntraced(t.lines)
 	}
 }

@@ -231,15 +231,25 @@ func appendTime(to []byte, t time.Time) []byte {
 	}
 	hour, minute, second := t.Clock()
 	micros := t.Nanosecond() / 1000
-	return append(to,
-		digit(year/1000), digit(year/100), digit(year/10), digit(year), '-', digit(int(month)/10), digit(int(month)), '-',
-		digit(day/10), digit(day), 'T', digit(hour/10), digit(hour), ':', digit(minute/10), digit(minute), ':',
-		digit(second/10), digit(second), '.', digit(micros/100_000), digit(micros/10_000), digit(micros/1000),
-		digit(micros/100), digit(micros/10), digit(micros), 'Z')
+	text := [...]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 26: 'Z'}
+	putPair(text[0:2], year/100)
+	putPair(text[2:4], year%100)
+	putPair(text[5:7], int(month))
+	putPair(text[8:10], day)
+	putPair(text[11:13], hour)
+	putPair(text[14:16], minute)
+	putPair(text[17:19], second)
+	putPair(text[20:22], micros/10_000)
+	putPair(text[22:24], micros/100%100)
+	putPair(text[24:26], micros%100)
+	return append(to, text[:]...)
 }
 
-// digit is the last decimal digit of n.
-func digit(n int) byte { return '0' + byte(uint(n)%10) }
+// putPair writes a number below 100 as two digits.
+func putPair(to []byte, n int) {
+	tens := n * 103 >> 10
+	to[0], to[1] = byte('0'+tens), byte('0'+n-10*tens)
+}
 
 func (w *writer) annotations(e *Event) {
 	if e.Configuration == "" && e.Policies == "" && len(e.Annotations) == 0 {

@@ -1,6 +1,10 @@
 package quote
 
-import "unicode/utf8"
+import (
+	"encoding/binary"
+	"slices"
+	"unicode/utf8"
+)
 
 // escaping says how strings are written as JSON.
 type escaping struct {
@@ -43,50 +47,58 @@ func AppendHTML(dst []byte, s string) []byte { return html.append(dst, s) }
 
 func (e *escaping) append(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	from := 0
-	for i := skipPlain(s, 0); i < len(s); {
-		c := s[i]
-		if e.asIs[c] {
+	for {
+		dst, s = appendPlain(dst, s)
+		i := 0
+		for i < len(s) && e.asIs[s[i]] {
 			i++
-			continue
 		}
-		if c < utf8.RuneSelf {
-			dst = append(append(dst, s[from:i]...), e.ascii[c]...)
-			from = i + 1
-			i = skipPlain(s, from)
-			continue
+		dst = append(dst, s[:i]...)
+		if i == len(s) {
+			return append(dst, '"')
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		escape := ""
-		switch {
-		case r == utf8.RuneError && size == 1:
-			escape = e.invalid
-		case r == '\u2028' && e.lines:
-			escape = `\u2028`
-		case r == '\u2029' && e.lines:
-			escape = `\u2029`
-		}
-		if escape != "" {
-			dst = append(append(dst, s[from:i]...), escape...)
-			from = i + size
-		}
-		i = skipPlain(s, i+size)
+		dst, s = e.appendOther(dst, s[i:])
 	}
-	return append(append(dst, s[from:]...), '"')
 }
 
-// skipPlain returns where the looking at single bytes of s goes on, from i on: behind the words of eight bytes that have
-// plain characters alone. Of a text that is not shorter than a word its last eight bytes are a word too.
-func skipPlain(s string, i int) int {
+// appendOther appends the first character of s, which is escaped or not of ASCII, and returns what follows it.
+func (e *escaping) appendOther(dst []byte, s string) (to []byte, rest string) {
+	if c := s[0]; c < utf8.RuneSelf {
+		return append(dst, e.ascii[c]...), s[1:]
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	text := s[:size]
+	switch {
+	case r == utf8.RuneError && size == 1:
+		text = e.invalid
+	case r == '\u2028' && e.lines:
+		text = `\u2028`
+	case r == '\u2029' && e.lines:
+		text = `\u2029`
+	}
+	return append(dst, text...), s[size:]
+}
+
+// appendPlain appends words of eight bytes for as long as they have plain characters alone, and returns what follows them.
+// Of a text that is not shorter than a word the last eight bytes are a word too. Nearly all texts end here.
+func appendPlain(dst []byte, s string) (to []byte, rest string) {
+	n := len(dst)
+	dst = slices.Grow(dst, len(s)+1)
+	room, i := dst[n:n+len(s)], 0
 	for ; i+8 <= len(s); i += 8 {
-		if !isPlain(wordAt(s, i)) {
-			return i
+		word := wordAt(s, i)
+		if !isPlain(word) {
+			return dst[:n+i], s[i:]
+		}
+		binary.LittleEndian.PutUint64(room[i:], word)
+	}
+	if last := len(s) - 8; i < len(s) && last >= 0 {
+		if word := wordAt(s, last); isPlain(word) {
+			binary.LittleEndian.PutUint64(room[last:], word)
+			i = len(s)
 		}
 	}
-	if i < len(s) && len(s) >= 8 && isPlain(wordAt(s, len(s)-8)) {
-		return len(s)
-	}
-	return i
+	return dst[:n+i], s[i:]
 }
 
 func wordAt(s string, i int) uint64 {

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"math"
 	"regexp"
 	"testing"
 )
@@ -29,4 +31,16 @@ func TestAppendUUID(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzHex: AppendHex writes the digits that package fmt writes.
+func FuzzHex(f *testing.F) {
+	for _, v := range []uint64{0, 1, 0x0123456789abcdef, 0xfedcba9876543210, 0x9a9a9a9aa9a9a9a9, math.MaxUint64} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, v uint64) {
+		if got, want := string(AppendHex([]byte("x"), v)), fmt.Sprintf("x%016x", v); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
 }

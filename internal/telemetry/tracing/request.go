@@ -19,29 +19,34 @@ import (
 type Start struct {
 	parent trace.SpanContext // invalid if there is none
 	id     trace.TraceID
+	// HasParent says that the client's own traceparent is good.
+	HasParent bool
 	// IsTraced says that the request has spans.
 	IsTraced bool
 }
 
 // Look decides about a request by its traceparent and tracestate; nil if there is none.
 func (t *Tracer) Look(header, state []byte) Start {
-	s := Start{}
-	if parent, ok := ParseTraceparent(header); ok {
-		s.parent, s.id = parent, parent.TraceID()
-	} else {
-		s.id = newTraceID()
+	if len(header) > 0 {
+		if parent, ok := ParseTraceparent(header); ok {
+			return t.below(parent, state)
+		}
 	}
+	s := Start{id: newTraceID()}
 	s.IsTraced = t.sampling.samples(s.parent, s.id)
-	if s.IsTraced && len(state) > 0 && s.HasParent() {
+	return s
+}
+
+// below decides about a request by the span of the client that it is a part of.
+func (t *Tracer) below(parent trace.SpanContext, state []byte) Start {
+	s := Start{parent: parent, id: parent.TraceID(), HasParent: true, IsTraced: t.sampling.samples(parent, parent.TraceID())}
+	if s.IsTraced && len(state) > 0 {
 		if parsed, err := trace.ParseTraceState(string(state)); err == nil {
 			s.parent = s.parent.WithTraceState(parsed)
 		}
 	}
 	return s
 }
-
-// HasParent reports whether the client's own traceparent is good.
-func (s *Start) HasParent() bool { return s.parent.IsValid() }
 
 // AppendUntraced appends the header line by which a backend learns that a new trace has no spans.
 func (s *Start) AppendUntraced(dst []byte) []byte {
@@ -64,7 +69,7 @@ func (t *Tracer) Begin(s Start, started time.Time, lines []byte) *Request {
 	r := &Request{tracer: t, lines: append([]byte(nil), lines...)}
 	ctx := context.WithValue(context.WithValue(context.Background(), chosen{}, s.id), asking{}, t)
 	ctx = outbound.WithTrace(ctx, func(over http.RoundTripper) http.RoundTripper { return t.Transport(over, KeepTrace) })
-	if s.HasParent() {
+	if s.HasParent {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)
 	}
 	r.ctx, r.span = t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(started))
