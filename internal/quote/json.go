@@ -1,10 +1,6 @@
 package quote
 
-import (
-	"encoding/binary"
-	"slices"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // escaping says how strings are written as JSON.
 type escaping struct {
@@ -47,8 +43,10 @@ func AppendHTML(dst []byte, s string) []byte { return html.append(dst, s) }
 
 func (e *escaping) append(dst []byte, s string) []byte {
 	dst = append(dst, '"')
+	if isAllPlain(s) { // as nearly all are
+		return append(append(dst, s...), '"')
+	}
 	for {
-		dst, s = appendPlain(dst, s)
 		i := 0
 		for i < len(s) && e.asIs[s[i]] {
 			i++
@@ -79,26 +77,18 @@ func (e *escaping) appendOther(dst []byte, s string) (to []byte, rest string) {
 	return append(dst, text...), s[size:]
 }
 
-// appendPlain appends words of eight bytes for as long as they have plain characters alone, and returns what follows them.
-// Of a text that is not shorter than a word the last eight bytes are a word too. Nearly all texts end here.
-func appendPlain(dst []byte, s string) (to []byte, rest string) {
-	n := len(dst)
-	dst = slices.Grow(dst, len(s)+1)
-	room, i := dst[n:n+len(s)], 0
-	for ; i+8 <= len(s); i += 8 {
-		word := wordAt(s, i)
-		if !isPlain(word) {
-			return dst[:n+i], s[i:]
-		}
-		binary.LittleEndian.PutUint64(room[i:], word)
+// isAllPlain reports whether s has words of eight bytes with plain characters alone. Of a text that is longer than a word
+// the last eight bytes are a word too; what is shorter is left to others.
+func isAllPlain(s string) bool {
+	if len(s) < 8 {
+		return false
 	}
-	if last := len(s) - 8; i < len(s) && last >= 0 {
-		if word := wordAt(s, last); isPlain(word) {
-			binary.LittleEndian.PutUint64(room[last:], word)
-			i = len(s)
+	for i := 0; i+8 <= len(s); i += 8 {
+		if !isPlain(wordAt(s, i)) {
+			return false
 		}
 	}
-	return dst[:n+i], s[i:]
+	return isPlain(wordAt(s, len(s)-8))
 }
 
 func wordAt(s string, i int) uint64 {
@@ -107,8 +97,9 @@ func wordAt(s string, i int) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// isPlain reports whether all eight bytes of a word are characters that stand for themselves however strings are escaped:
-// those of ASCII from the space on but for quotation marks, backslashes, '<', '>' and '&'.
+// isPlain reports whether all eight bytes of a word are characters that stand for themselves however strings are escaped.
+// It says no of some others too, so that few steps are enough: of all that differ from '<' in the bits 2, 20 and 40 alone,
+// which are '>', '\\', '^', '|' and '~', and of '"' and '&'.
 //
 // The highest bit of each byte is the answer for that byte. No sum carries into the next byte unless a byte is not of
 // ASCII, which its own highest bit says.
@@ -118,9 +109,8 @@ func isPlain(word uint64) bool {
 		high = 0x80 * each
 		most = 0x7f * each
 	)
-	notBelowSpace := word + 0x60*each
-	notAngle := (word | 0x02*each) ^ '>'*each + most // '<' is '>' without the bit 2
-	notMark := (word | 0x04*each) ^ '&'*each + most  // '"' is '&' without the bit 4
-	notBackslash := word ^ '\\'*each + most
-	return ^word&notBelowSpace&notAngle&notMark&notBackslash&high == high
+	notControl := word + 0x60*each
+	notAngle := (word | 0x62*each) ^ '~'*each + most
+	notMark := (word | 0x04*each) ^ '&'*each + most
+	return ^word&notControl&notAngle&notMark&high == high
 }
