@@ -25,7 +25,9 @@ type conn struct {
 	life      life
 	sending   sending
 	pace      pace
-	exchange  exchange    // the request that is being served, and its answer
+	exchange  exchange // the request that is being served, and its answer
+	sequel    sequel
+	parking   parking
 	hasServed bool        // a request of HTTP/1.1
 	isRetired atomic.Bool // its listener is gone
 }
@@ -57,6 +59,7 @@ func (c *conn) adopt(s *settings) {
 func (c *conn) stop() {
 	if c.life.stop() {
 		c.socket.close()
+		c.unpark()
 	}
 	c.sending.interrupt(Events)
 	c.endLasting()
@@ -93,6 +96,7 @@ func (c *conn) endLasting() bool {
 // cut ends the connection whatever it does, and the exchange with it.
 func (c *conn) cut() {
 	c.socket.close()
+	c.unpark()
 	c.sending.interrupt(c.sending.of())
 }
 
@@ -137,43 +141,4 @@ func (c *conn) leftBy(err error) error {
 		c.server.settings.Load().TooSlow()
 	}
 	return errors.Join(errClientLeft, err)
-}
-
-// onClose calls gone, from another goroutine, when the client closes the connection, until stop is
-// called. What the client sends meanwhile is kept for later, as far as there is room: beyond that
-// the client is no longer watched, and a write shows it in time.
-func (c *conn) onClose(gone func()) (stop func()) {
-	wait := waiter(c.socket.Conn)
-	if wait == nil {
-		return func() {}
-	}
-	c.socket.setReadDeadline(time.Time{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if c.watch(wait) {
-			gone()
-		}
-	}()
-	return func() {
-		c.socket.setReadDeadline(time.Unix(1, 0))
-		<-done
-		c.socket.setReadDeadline(time.Time{})
-	}
-}
-
-// watch reads what the client sends into the buffer, which nothing else uses meanwhile. It returns
-// true when the client has closed the connection.
-func (c *conn) watch(wait func() error) (gone bool) {
-	for {
-		if err := wait(); err != nil {
-			return !isTimeout(err)
-		}
-		if c.in.borrow(); c.in.w == len(c.in.buf) {
-			return false
-		}
-		if _, err := c.in.fill(); err != nil {
-			return !isTimeout(err)
-		}
-	}
 }

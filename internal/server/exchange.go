@@ -13,6 +13,7 @@ type exchange struct {
 	body    bodyState
 	size    int     // of a body that was read whole
 	upload  *upload // the body; nil if it is read whole
+	rest    func()  // of the answer, which the handler has left to be sent
 	fate    fate
 
 	headOnly bool // the answer has no body
@@ -58,7 +59,7 @@ func (x *exchange) Answered() bool { return x.answered }
 func (x *exchange) Gone() bool { return x.conn.socket.isGone() }
 
 // GoOn implements Exchange.
-func (x *exchange) GoOn(rest func()) { rest() }
+func (x *exchange) GoOn(rest func()) { x.rest = rest }
 
 // OnClose implements Exchange: the client gives up by closing the connection.
 func (x *exchange) OnClose(gone func()) (stop func()) { return x.conn.onClose(gone) }

@@ -58,8 +58,16 @@ func (c *conn) await() bool {
 	if !c.rest() {
 		return false
 	}
-	c.socket.armRead(c.server.settings.Load().IdleTimeout)
-	in.await()
+	mayPark := c.armIdle()
+	err := in.await()
+	if in.w == 0 && mayPark && isTimeout(err) {
+		if c.park(); c.sequel == parks {
+			return false
+		}
+	}
+	if !c.parking.by.IsZero() {
+		c.parking.by = time.Time{}
+	}
 	return c.life.wake() && in.w > 0
 }
 

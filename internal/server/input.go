@@ -67,22 +67,22 @@ func (in *input) restart() {
 	}
 }
 
-// await waits for the first bytes. The buffer is empty.
-func (in *input) await() {
+// await waits for the first bytes. The buffer is empty. After an error nothing was read.
+func (in *input) await() (err error) {
 	if over, ok := in.socket.Conn.(*secure.Conn); ok {
 		in.giveBack()
-		err := over.Wait()
+		err = over.Wait()
 		if in.borrow(); err == nil {
-			in.w, _ = over.Read(in.buf)
+			in.w, err = over.Read(in.buf)
 		}
-		return
+		return err
 	}
 	if in.ready == nil {
-		in.w, _ = in.socket.Read(in.buf)
-		return
+		in.w, err = in.socket.Read(in.buf)
+		return err
 	}
 	in.giveBack()
-	_ = in.raw.Read(in.ready) // an error leaves nothing read
+	return in.raw.Read(in.ready)
 }
 
 // readReady reads what has come, and returns false if nothing has. An idle connection has no

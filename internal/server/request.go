@@ -81,8 +81,8 @@ type Exchange interface {
 	// Answered reports whether the answer, or its first part, went out.
 	Answered() bool
 
-	// GoOn has the rest of an answer sent that may go on for hours: now, or when the handler has returned, which does
-	// nothing more with the request.
+	// GoOn has the rest of an answer sent that may go on for hours, when the handler has returned, which does nothing
+	// more with the request.
 	GoOn(rest func())
 
 	// OnClose calls gone, from another goroutine, when the client gives up, until stop is called.

@@ -6,9 +6,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// serve serves the requests of the connection to the last.
+// serve serves the requests of the connection, to the last or until it is parked.
 func (c *conn) serve() {
-	defer c.end()
+	defer c.leave()
 	if len(c.at.Proxies()) > 0 && !c.introduce() {
 		return
 	}
@@ -21,15 +21,36 @@ func (c *conn) serve() {
 			return
 		}
 	}
+	c.serveRequests()
+}
+
+// serveRequests serves requests for as long as this goroutine is to do that.
+func (c *conn) serveRequests() {
 	for c.exchange.request.Refusal != nil || c.next() {
 		if c.exchange.beginsHTTP2 {
 			newSession(c).serve()
 			return
 		}
-		c.serveExchange()
+		if c.serveExchange(); c.exchange.rest != nil {
+			c.sequel = goesOn
+			return
+		}
 		if c.exchange.fate != keep {
 			return
 		}
+	}
+}
+
+// goOn sends the rest of an answer that may go on for hours, and serves the requests after it. It has a goroutine of its
+// own, because the stack of the one before has grown with the request.
+func (c *conn) goOn() {
+	defer c.leave()
+	x := &c.exchange
+	rest := x.rest
+	x.rest = nil
+	c.call(x, func(*Request) { rest() })
+	if c.over(x); x.fate == keep {
+		c.serveRequests()
 	}
 }
 
@@ -37,22 +58,29 @@ func (c *conn) serve() {
 func (c *conn) serveExchange() {
 	x := &c.exchange
 	c.hasServed = true
-	c.callHandler(x)
+	c.call(x, c.server.handle)
+	if x.rest == nil {
+		c.over(x)
+	}
+}
+
+// over ends the exchange.
+func (c *conn) over(x *exchange) {
 	if !x.answered {
 		x.endAfter(end)
 	}
 	x.request.close()
 }
 
-// callHandler calls the handler, and answers for it if it panics.
-func (c *conn) callHandler(x *exchange) {
+// call calls the handler, or what it has left to do, and answers for it if it panics.
+func (c *conn) call(x *exchange, handle Handler) {
 	defer func() {
 		if p := recover(); p != nil {
 			x.endAfter(end)
 			c.server.panicked(&x.request, p)
 		}
 	}()
-	c.server.handle(&x.request)
+	handle(&x.request)
 }
 
 // panicked logs that the handler of a request panicked, and answers for it.

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/peek"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -134,6 +135,9 @@ type Server struct {
 	lingering lingering
 	phase     atomic.Int32
 	streams   atomic.Int64 // of HTTP/2
+	parkAfter time.Duration
+	watching  sync.Once
+	watched   atomic.Pointer[peek.Set] // of silent clients; nil before the first of them
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
 	conns     map[connection]struct{}
@@ -193,7 +197,7 @@ const (
 // New returns a server that serves no listener yet.
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
-	s := &Server{handle: handle, conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s := &Server{handle: handle, parkAfter: defaultPark, conns: map[connection]struct{}{}, empty: make(chan struct{})}
 	s.settings.Store(settingsOf(o))
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
 	return s
@@ -246,6 +250,7 @@ func (s *Server) Drain() { s.phase.CompareAndSwap(serving, draining) }
 // requests in progress. Requests that are not done with ctx are cut, and its error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.phase.Store(stopping)
+	defer func() { s.watched.Load().Close() }()
 	s.closeListeners()
 	s.each(connection.stop)
 	if s.Open() == 0 {
