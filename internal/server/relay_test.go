@@ -116,6 +116,12 @@ func (f *relay) serve(r *Request, m *message.Response) error {
 // startServer serves on a free port until the test ends; by TLS if the test asks for it.
 func startServer(t testing.TB, o Options, handle Handler) (*Server, string) {
 	t.Helper()
+	return startChanged(t, o, handle, func(*Server) {})
+}
+
+// startChanged is startServer for a server that is changed before it serves.
+func startChanged(t testing.TB, o Options, handle Handler, change func(*Server)) (*Server, string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +134,7 @@ func startServer(t testing.TB, o Options, handle Handler) (*Server, string) {
 		addr = h1test.SecureScheme + addr
 	}
 	s := New(o, handle)
+	change(s)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	t.Cleanup(func() {
