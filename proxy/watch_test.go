@@ -81,7 +81,7 @@ func TestClientLeavesBehindStream(t *testing.T) {
 // TestWatchMemory holds what an idle watch takes: heap and stacks, and what the test's own two ends take of both.
 func TestWatchMemory(t *testing.T) {
 	const n = 400
-	most := int64(24 << 10)
+	most := int64(18 << 10)
 	if testutil.Race {
 		most *= 2
 	}
