@@ -19,6 +19,10 @@ const (
 	maxIdleSecureKB = 20
 )
 
+// parked is how long it takes until the gateway has parked idle connections and given their memory back, if they were opened
+// within a few seconds.
+const parked = 12 * time.Second
+
 // idle starts a gateway, and returns the KB of resident memory that each of n idle connections adds.
 func (m *Machine) idle(ctx context.Context, n int, isSecure bool) (float64, error) {
 	backend, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,6 +86,7 @@ func (m *Machine) idle(ctx context.Context, n int, isSecure bool) (float64, erro
 	if err := open(n); err != nil {
 		return 0, err
 	}
+	time.Sleep(parked)
 	after, err := gateway.residentLater()
 	return (after - before) * 1024 / float64(n), err
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,6 +43,39 @@ func (s *Server) watch(w *peek.Wait, socket syscall.RawConn, by time.Time, came 
 
 // forget ends a wait; false if there is none any more.
 func (s *Server) forget(w *peek.Wait) bool { return s.watched.Load().Remove(w) }
+
+// giveBackFor is for how many connections that were parked memory is given back to the system, and giveBackPause how long
+// it is not done again.
+const (
+	giveBackFor   = 500
+	giveBackPause = time.Minute
+)
+
+// A givingBack gives memory back to the system after many connections were parked: their goroutines had stacks, which Go's
+// runtime keeps for others otherwise.
+type givingBack struct {
+	parked     atomic.Int64 // connections since
+	isUnderWay atomic.Bool
+}
+
+// note notes a connection that was parked. Memory is given back a while after the first ones.
+func (g *givingBack) note(while time.Duration) {
+	if g.parked.Add(1) >= giveBackFor && g.isUnderWay.CompareAndSwap(false, true) {
+		time.AfterFunc(while, g.giveBack)
+	}
+}
+
+func (g *givingBack) giveBack() {
+	g.parked.Store(0)
+	debug.FreeOSMemory()
+	time.AfterFunc(giveBackPause, func() {
+		if g.parked.Load() >= giveBackFor {
+			g.giveBack()
+			return
+		}
+		g.isUnderWay.Store(false)
+	})
+}
 
 // armIdle sets the deadline of the wait for the next request, and reports whether the connection may be parked then.
 func (c *conn) armIdle() (mayPark bool) {
@@ -89,6 +124,7 @@ func (c *conn) leave() {
 			go c.resume(false)
 			return
 		}
+		c.server.givingBack.note(c.server.parkAfter)
 		if c.life.isEnded() { // by a shutdown that did not find it parked
 			c.unpark()
 		}

@@ -232,6 +232,21 @@ func TestParkedMemory(t *testing.T) {
 	}
 }
 
+// TestGivingBack: what the stacks of many connections took is given back to the system once they are parked.
+func TestGivingBack(t *testing.T) {
+	s, addr := startParking(t, false, Options{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range giveBackFor {
+		request(t, dialOnly(t, addr))
+	}
+	allParked(t, s, giveBackFor)
+	testutil.Eventually(t, "memory to be given back", func() bool {
+		runtime.ReadMemStats(&after)
+		return s.givingBack.isUnderWay.Load() && s.givingBack.parked.Load() == 0 && after.NumForcedGC > before.NumForcedGC
+	})
+}
+
 // heapAndStacks returns the size of the heap and of the stacks of all goroutines.
 func heapAndStacks() int64 {
 	for range 3 { // pools release their items at the second collection

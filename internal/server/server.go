@@ -139,6 +139,8 @@ type Server struct {
 	watching  sync.Once
 	watched   atomic.Pointer[peek.Set] // of silent clients; nil before the first of them
 
+	givingBack givingBack
+
 	mu        sync.Mutex // guards what follows, and the socket of each connection
 	conns     map[connection]struct{}
 	listeners []*listener
