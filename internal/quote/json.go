@@ -1,6 +1,10 @@
 package quote
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/admission-gateway/gateway/internal/octets"
+)
 
 // escaping says how strings are written as JSON.
 type escaping struct {
@@ -83,18 +87,13 @@ func isAllPlain(s string) bool {
 	if len(s) < 8 {
 		return false
 	}
-	for i := 0; i+8 <= len(s); i += 8 {
-		if !isPlain(wordAt(s, i)) {
+	last := s[len(s)-8:]
+	for ; len(s) >= 8; s = s[8:] {
+		if !isPlain(octets.WordOf(s)) {
 			return false
 		}
 	}
-	return isPlain(wordAt(s, len(s)-8))
-}
-
-func wordAt(s string, i int) uint64 {
-	s = s[i : i+8]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return isPlain(octets.WordOf(last))
 }
 
 // isPlain reports whether all eight bytes of a word are characters that stand for themselves however strings are escaped.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/octets"
 )
 
 // TestClip: what is cut ends between runes, and says that it was cut.
@@ -48,7 +50,7 @@ func TestIsPlain(t *testing.T) {
 				text := []byte(strings.Repeat(string([]byte{other}), 8))
 				text[place] = byte(c)
 				want := html.asIs[c] && !strings.ContainsRune("^|~", rune(c))
-				if got := isPlain(wordAt(string(text), 0)); got != want || got && !minimal.asIs[c] {
+				if got := isPlain(octets.WordOf(string(text))); got != want || got && !minimal.asIs[c] {
 					t.Errorf("%q: got %v, want %v", text, got, want)
 				}
 			}
