@@ -140,6 +140,7 @@ func TestProblems(t *testing.T) {
 		{"no upstream", head, Flags{}, "gateway.yaml: upstreams: Required value: name at least one backend here or with --upstream"},
 		{"several upstreams without routes", head + "upstreams: [{name: a, endpoints: [http://a]}, {name: b, endpoints: [http://b]}]\n", Flags{}, "gateway.yaml: routes: Required value: must say which requests go to which of the `upstreams`"},
 		{"unknown and duplicate keys", head + upstream + "lisen: :1\nlimits:\n  bodyByte: 1\n", Flags{}, "gateway.yaml:4: lisen: unknown field; did you mean `listen`?\ngateway.yaml:6: limits.bodyByte: unknown field; did you mean `bodyBytes`?"},
+		{"a key of listeners", head + upstream + "hsts: {}\n", Flags{}, "gateway.yaml:4: hsts: unknown field: it belongs to one of the `listeners`, which may take the place of `listen` and `tls`"},
 		{"a duplicate key", head + upstream + "listen: :1\nlisten: :1\n", Flags{}, "gateway.yaml:5: listen: must not be set twice; it is set on line 4 already"},
 		{"a wrong type in an upstream", head + "upstreams:\n- name: a\n  endpoints: [http://a]\n  maxConnections: many\n", Flags{}, "gateway.yaml:6: upstreams[0].maxConnections: must be an integer, not a string"},
 		{"not YAML", head + "a: [\n", Flags{}, "gateway.yaml:4: must be valid YAML: did not find expected node content"},

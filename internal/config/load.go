@@ -133,6 +133,12 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 		TypeMeta       `json:",inline"`
 		*Configuration `json:",inline"`
 	}{Configuration: c})
+	for _, e := range errs {
+		switch e.Path {
+		case "hosts", "hsts", "proxyProtocol", "redirectToHTTPS": // which an author may look for beside `listen` and `tls`
+			e.Msg = "unknown field: it belongs to one of the `listeners`, which may take the place of `listen` and `tls`"
+		}
+	}
 	if len(errs) > 0 {
 		return errs
 	}
