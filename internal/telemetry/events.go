@@ -183,13 +183,9 @@ func (t *Telemetry) EventRecorded(upstream, outcome string) {
 // Expect makes the counters of rare failures: of events that the sinks of the audit log lose, and of requests that policies
 // cannot judge and let pass. An alert on the growth of a counter does not see the event by which the counter appears.
 func (t *Telemetry) Expect(sinks, policies []string) {
-	for _, sink := range sinks {
-		t.events.lost.addSome(sink, "", 0)
-	}
-	for _, policy := range policies {
-		t.events.ignored.addSome(policy, "", 0)
-		t.events.erred.addSome(policy, "", 0)
-	}
+	t.events.lost.expect(sinks)
+	t.events.ignored.expect(policies)
+	t.events.erred.expect(policies)
 }
 
 // A Tally is how often something happened. What depends on the counter, such as a verdict.
@@ -271,6 +267,18 @@ type named struct {
 func (n *named) add(a, b string) { n.addSome(a, b, 1) }
 
 func (n *named) addSome(a, b string, some int64) { n.addAll(a, b, "", some) }
+
+// expect makes the counters of names. Those for which there is no room count as others.
+func (n *named) expect(names []string) {
+	keys := make([][3]string, len(names))
+	for i, name := range names {
+		keys[i][0] = name
+	}
+	n.known.expect(keys, maxNames, newNamed)
+	for _, name := range names {
+		n.addSome(name, "", 0)
+	}
+}
 
 func (n *named) addAll(a, b, c string, some int64) {
 	count := n.known.get([3]string{a, b, c}, maxNames, newNamed)

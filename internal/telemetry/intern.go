@@ -42,6 +42,21 @@ func (c *intern[K, V]) get(k K, limit int, create func(K) (K, *V)) *V {
 	return v
 }
 
+// expect adds values for keys, as far as there is room, as get does for each, but copies what is known once for all.
+func (c *intern[K, V]) expect(keys []K, limit int, create func(K) (K, *V)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := make(map[K]*V, len(keys))
+	maps.Copy(next, c.values())
+	for _, k := range keys {
+		if _, found := next[k]; !found && len(next) < limit {
+			owned, v := create(k)
+			next[owned] = v
+		}
+	}
+	c.known.Store(&next)
+}
+
 // values returns the keys and values known now; the map must not be changed.
 func (c *intern[K, V]) values() map[K]*V {
 	if known := c.known.Load(); known != nil {
