@@ -41,6 +41,9 @@ func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKind
 // widely returns the described resources that rules with wildcards match, and how bad it is if none of them has something. It
 // returns none of other rules, and if an upstream is an API server, which has kinds that no file describes.
 func (l *loader) widely(o *manifest.Object) (all []*loadedResource, severity Severity) {
+	if !mayHaveWildcards(o) {
+		return nil, Error
+	}
 	list, _ := o.At("spec.matchConstraints.resourceRules")
 	hasWildcards := slices.ContainsFunc(rulesIn(list), func(r namedRule) bool {
 		return slices.Contains(r.groups, anyName) || slices.Contains(r.versions, anyName) || slices.Contains(r.resources, anyName)

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"slices"
@@ -127,6 +128,9 @@ func markOf(o *manifest.Object) (n document.Node, path string) {
 	if o.OpenAPI {
 		n, _ = o.At(unusedKey)
 		return n, unusedKey
+	}
+	if !bytes.Contains(o.JSON, []byte(unusedMark)) {
+		return n, ""
 	}
 	for _, at := range [...]string{annotationsKey, labelsKey} {
 		all, _ := o.At(at)

@@ -19,8 +19,12 @@ type namedResource struct {
 type definitions map[string]map[string]bool
 
 func (d definitions) have(group, name string) bool {
-	for g, names := range d {
-		if (group == anyName || group == g) && (name == anyName || names[name]) {
+	if group != anyName {
+		names, found := d[group]
+		return found && (name == anyName || names[name])
+	}
+	for _, names := range d {
+		if name == anyName || names[name] {
 			return true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // schemaDecoder decodes objects with schemas in them. The gateway's own keywords are read by [extensionsOf].
@@ -64,9 +65,15 @@ func (l *loader) unsettable() {
 		if r.at.from.Kind == "APIResource" {
 			path = "spec.schema.openAPIV3Schema"
 		}
-		if n, found := r.at.from.At(path); found && !l.isMeant(r.at.from) {
-			unsettableIn(&l.findings, r.at.from, n, true)
+		if l.isMeant(r.at.from) {
+			continue
 		}
+		reuse.OfObject(l.kept, &l.findings, r.at.from, "unsettable", path, func(f *findings) struct{} {
+			if n, found := r.at.from.At(path); found {
+				unsettableIn(f, r.at.from, n, true)
+			}
+			return struct{}{}
+		})
 	}
 }
 

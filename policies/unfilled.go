@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -94,6 +95,9 @@ func (l *loader) unasked(o *manifest.Object, rules *admissionv1.MatchResources, 
 // unaskedWidely warns of expressions of a policy that read such fields of the kinds which rules with wildcards match. An
 // expression, or a policy with a match condition, that asks of which kind an object is may never see them.
 func (l *loader) unaskedWidely(o *manifest.Object, states []string, kinds *knownKinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
+	if !mayHaveWildcards(o) {
+		return
+	}
 	var rules admissionv1.MatchResources
 	if n, found := o.At("spec.matchConstraints"); !found || json.Unmarshal(n.Raw(), &rules) != nil {
 		return
@@ -117,6 +121,12 @@ func (l *loader) unaskedWidely(o *manifest.Object, states []string, kinds *known
 			l.At(o, Warning, w.Field, "%s", w.Text)
 		}
 	}
+}
+
+// mayHaveWildcards reports whether an object may have a string that begins with a wildcard. A JSON file may write it as an
+// escape.
+func mayHaveWildcards(o *manifest.Object) bool {
+	return bytes.Contains(o.JSON, []byte(`"`+anyName)) || bytes.Contains(o.JSON, []byte(`\u`))
 }
 
 // asksForKind finds expressions that ask of which kind or resource an object is.
