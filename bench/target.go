@@ -63,115 +63,6 @@ type Target struct {
 	Secure, IsHTTP2 bool
 }
 
-// targets returns the rows of the table in order. A new row is one more entry.
-func targets() []Target {
-	return append([]Target{
-		{
-			Name: "direct", Title: "backend, direct", BesideLoad: true, Check: checkPassThrough,
-			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend", listen), nil },
-		},
-		{
-			Name: nginxTarget, Title: "nginx, pass-through", Check: checkPassThrough, Packages: []string{"nginx"},
-			Command: func(m *Machine, listen string) ([]string, error) {
-				config, err := m.render("nginx.conf", listen)
-				return []string{"nginx", "-p", m.Dir, "-c", config, "-e", filepath.Join(m.Dir, "nginx.log")}, err
-			},
-		},
-		{
-			Name: "haproxy", Title: "haproxy, pass-through", Check: checkPassThrough, Packages: []string{"haproxy"},
-			Command: func(m *Machine, listen string) ([]string, error) {
-				config, err := m.render("haproxy.cfg", listen)
-				return []string{"haproxy", "-db", "-f", config}, err
-			},
-		},
-		{
-			Name: fasthttpTarget, Title: "minimal fasthttp proxy", Check: checkPassThrough,
-			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("fasthttp", listen), nil },
-		},
-		{
-			Name: netTarget, Title: "net/http ReverseProxy", Check: checkPassThrough,
-			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("net-http", listen), nil },
-		},
-		{
-			Name: gatewayTarget, Title: "**gateway, no policies**", OfGateway: true, Check: checkPassThrough,
-			Command: func(m *Machine, listen string) ([]string, error) { return m.gateway(listen) },
-		},
-		{
-			Name: undescribedTarget, Title: "**gateway, undescribed beside a described resource**", OfGateway: true, Check: checkPassThrough,
-			Command: func(m *Machine, listen string) ([]string, error) {
-				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "undescribed"))
-			},
-		},
-		{
-			Name: validatedTarget, Title: "**gateway, validated PATCH**", OfGateway: true, Check: checkValidated,
-			Command: func(m *Machine, listen string) ([]string, error) {
-				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "validated"))
-			},
-		},
-		{
-			Name: etagsTarget, Title: "**gateway, ETags of its own**", OfGateway: true, Check: checkETags,
-			Command: func(m *Machine, listen string) ([]string, error) {
-				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "etags"))
-			},
-		},
-		{
-			Name: documentedTarget, Title: "**gateway, POST of an OpenAPI document**", OfGateway: true, Check: checkDocumented,
-			Command: func(m *Machine, listen string) ([]string, error) {
-				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "documented"))
-			},
-		},
-		{
-			Name: admissionTarget, Title: "**gateway, full admission**", OfGateway: true, Check: checkAdmission,
-			Command: func(m *Machine, listen string) ([]string, error) {
-				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "policies"))
-			},
-		},
-		{
-			Name: emulationTarget, Title: "**gateway, emulation**", OfGateway: true, Check: checkEmulation,
-			Command: func(m *Machine, listen string) ([]string, error) {
-				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "emulation"))
-			},
-		},
-		{
-			Name: identityTarget, Title: "**gateway, identity by JWT and a limit for each user**", OfGateway: true, KnowsUsers: true, Check: checkPassThrough,
-			Command: func(m *Machine, listen string) ([]string, error) {
-				config, err := m.identityConfig()
-				if err != nil {
-					return nil, err
-				}
-				return m.gateway(listen, "--config", config, "--policies", filepath.Join(m.Root, "bench", "limits"))
-			},
-		},
-		{
-			Name: secureDirectTarget, Title: "backend by TLS, direct", BesideLoad: true, Secure: true, Check: func(address string) error { return checkForms("https://" + address) },
-			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("backend-tls", listen), nil },
-		},
-		{
-			Name: secureNginxTarget, Title: "nginx, pass-through", Check: func(address string) error { return checkForms("http://" + address) }, Packages: []string{"nginx"},
-			Command: func(m *Machine, listen string) ([]string, error) {
-				config, err := m.render("nginx-tls.conf", listen)
-				return []string{"nginx", "-p", m.Dir, "-c", config, "-e", filepath.Join(m.Dir, "nginx-tls.log")}, err
-			},
-		},
-		{
-			Name: secureGatewayTarget, Title: "**gateway, no policies**", OfGateway: true, Check: func(address string) error { return checkForms("http://" + address) },
-			Command: func(m *Machine, listen string) ([]string, error) {
-				return m.configured(listen, secureGatewayTarget, map[string]any{"upstreams": []any{map[string]any{
-					"name": "backend", "endpoints": []string{"https://" + m.SecureBackend}, "dialect": "Kubernetes", "tls": map[string]any{"insecureSkipTLSVerify": true},
-				}}})
-			},
-		},
-	}, slices.Concat(policiesRows(), http2Rows(), regoRows(), constraintRows(), routesRows(), featureRows(features()))...)
-}
-
-func targetNames() []string {
-	var names []string
-	for _, t := range targets() {
-		names = append(names, t.Name)
-	}
-	return names
-}
-
 // A Goal is a ratio of CPU time per request, or of another figure, that a target may not exceed, as a median over the rounds.
 type Goal struct {
 	Load, Target, Reference string
@@ -195,34 +86,6 @@ var (
 	p50 = figure{"median latency", func(s Sample) float64 { return s.P50 }}
 	p99 = figure{"99th percentile of latency", func(s Sample) float64 { return s.P99 }}
 )
-
-// goals returns the ratios that the gateway has to keep.
-func goals() []Goal {
-	return append([]Goal{
-		{Load: "GET", Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1},
-		{Load: "GET", Target: admissionTarget, Reference: fasthttpTarget, AtMost: 1.15}, // defaults are filled in on reads too
-		{Load: postLoad, Target: gatewayTarget, Reference: fasthttpTarget, AtMost: 1},
-		{Load: postLoad, Target: admissionTarget, Reference: nginxTarget, AtMost: 1.5},
-		// What is emulated takes two requests to the backend, and little more time than two requests that pass.
-		{Load: putLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
-		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
-		{Load: patchLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
-		{Load: patchLoad, Target: validatedTarget, Reference: gatewayTarget, AtMost: 1.15, Of: []string{"GET", patchLoad}},
-		// The backend's own ETags pass to clients of validatedTarget.
-		{Load: "GET", Target: etagsTarget, Reference: validatedTarget, AtMost: 1.15},
-		// That files describe other paths costs nothing, beyond what two runs of one program differ by.
-		{Load: "GET", Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
-		{Load: postLoad, Target: undescribedTarget, Reference: gatewayTarget, AtMost: 1.03},
-		{Load: postLoad, Target: documentedTarget, Reference: undescribedTarget, AtMost: 1.15},
-		// The server of OPA's own is asked for the decision alone, and the gateway proxies the request too.
-		{Load: regoLoad, Target: regoTarget, Reference: opaTarget, AtMost: 0.1, Of: []string{opaLoad}},
-		// Large answers by TLS.
-		{Load: listLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
-		{Load: gzipLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
-		{Load: protobufLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.3},
-		{Load: eventLoad, Target: secureGatewayTarget, Reference: secureNginxTarget, AtMost: 1.1}, // each event opens a watch
-	}, slices.Concat(largeGoals(), latencyGoals(), policiesGoals(), http2Goals(), featureGoals())...)
-}
 
 // A Machine describes the machine on which the targets run.
 type Machine struct {
@@ -323,20 +186,6 @@ func (m *Machine) start(ctx context.Context, t *Target) (_ *Running, err error) 
 		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
 	return &Running{Target: t, Process: p, Address: address}, nil
-}
-
-// chosen returns the targets with the given names, in the order of the table; all without names.
-func chosen(names []string) ([]Target, error) {
-	all := targets()
-	for _, name := range names {
-		if !slices.ContainsFunc(all, func(t Target) bool { return t.Name == name }) {
-			return nil, fmt.Errorf("no target is named %q", name)
-		}
-	}
-	if len(names) == 0 {
-		return all, nil
-	}
-	return slices.DeleteFunc(all, func(t Target) bool { return !slices.Contains(names, t.Name) }), nil
 }
 
 func regoRows() []Target {

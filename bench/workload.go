@@ -54,21 +54,6 @@ func (l *Load) headers() []string {
 // sentTo reports whether the load is sent to a target.
 func (l *Load) sentTo(target string) bool { return l.Only == nil || slices.Contains(l.Only, target) }
 
-// loads returns what is measured, in the order of the table.
-func loads() []Load {
-	const one = collection + "/" + objectName
-	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, featureNames(features()), []string{emulationTarget, identityTarget, documentedTarget})...)},
-		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
-		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
-		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
-			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
-		// More clients than these would often find more waiting before them than a gateway lets wait for one object.
-		{Name: onePatchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), Connections: 16, Only: []string{emulationTarget}},
-	}, slices.Concat(largeLoads(), latencyLoads(), policiesLoads(), http2Loads(), regoLoads(), constraintLoads(), routesLoads(), secureLoads())...)
-}
-
 const (
 	getLoad      = "GET"
 	postLoad     = "POST 1.3 KB"
@@ -84,11 +69,6 @@ const (
 // watchEvent is an event of a watch, an object of the benchmark's kind.
 const watchEvent = `{"type":"MODIFIED","object":{"apiVersion":"bench.example.com/v1","kind":"Workload","metadata":{"name":"checkout","namespace":"team-a","resourceVersion":"1001"},` +
 	`"spec":{"revisionHistoryLimit":10,"strategy":"RollingUpdate","replicas":3}}}`
-
-// without are the names of all targets but some.
-func without(targets ...string) []string {
-	return slices.DeleteFunc(targetNames(), func(name string) bool { return slices.Contains(targets, name) })
-}
 
 // changedWorkload is the object as a client replaces it: changed, and with the version that it replaces.
 func changedWorkload() []byte {
@@ -398,25 +378,4 @@ func askOPA(address string, object []byte) (string, error) {
 		all = append(all, v.Msg)
 	}
 	return strings.Join(all, "; "), nil
-}
-
-func loadNames(loads []Load) []string {
-	var names []string
-	for _, l := range loads {
-		names = append(names, l.Name)
-	}
-	return names
-}
-
-func chosenLoads(names []string) ([]Load, error) {
-	all := loads()
-	for _, name := range names {
-		if !slices.Contains(loadNames(all), name) {
-			return nil, fmt.Errorf("no load is named %q", name)
-		}
-	}
-	if len(names) == 0 {
-		return all, nil
-	}
-	return slices.DeleteFunc(all, func(l Load) bool { return !slices.Contains(names, l.Name) }), nil
 }
