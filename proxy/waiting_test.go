@@ -18,8 +18,8 @@ import (
 
 // versionedNote is a plain API with one object, which compares the number that its ETag is.
 type versionedNote struct {
-	// counts says that the API adds 1 to the member writes of what it stores, which the answer to a PUT shows if it is the
-	// object and not the request's own body.
+	// counts says that the API adds 1 to the member writes of what it stores, which the answer to a
+	// PUT shows if it is the object and not the request's own body.
 	counts, echoes bool
 	// others is after how many PUTs another client writes the object.
 	others int
@@ -71,9 +71,10 @@ func (s *versionedNote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *versionedNote) tag() string { return strconv.Quote(strconv.Itoa(s.version)) }
 
-// TestWaitingWrites lets clients patch fields of one object at the same time. Patches that wait go on from what the one before
-// has stored, if the backend's answers are known to show that, and if the same client would have read it. Whatever the
-// backend does, no field is lost, neither of a client nor of the backend.
+// TestWaitingWrites lets clients patch fields of one object at the same time. Patches that wait go
+// on from what the one before has stored, if the backend's answers are known to show that, and if
+// the same client would have read it. Whatever the backend does, no field is lost, neither of a
+// client nor of the backend.
 func TestWaitingWrites(t *testing.T) {
 	const clients, rounds = 20, 5
 	for name, tt := range map[string]struct {

@@ -10,10 +10,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// Writes to one object that read it first come one after the other. The answer to a PUT may spare the next one its read. With an
-// ETag such an answer says that the object was stored exactly as it was sent (RFC 9110, 9.3.4). Not every backend keeps to that:
-// many answer with the request's own bytes, or make an ETag of whatever they answer, and set fields of their own all the same.
-// So the next write goes on from an answer only if
+// Writes to one object that read it first come one after the other. The answer to a PUT may spare
+// the next one its read. With an ETag such an answer says that the object was stored exactly as it
+// was sent (RFC 9110, 9.3.4). Not every backend keeps to that: many answer with the request's own
+// bytes, or make an ETag of whatever they answer, and set fields of their own all the same. So the
+// next write goes on from an answer only if
 //
 //   - the answer shows the very object that was sent, with a strong ETag;
 //   - the backend is known to refuse a PUT that names another version: what others write in between is not lost;
@@ -50,12 +51,14 @@ func (c *collection) lastStored(w *storage.Write, target []byte) *storage.LastSt
 	return last
 }
 
-// goesOnFrom reports whether a write may go on from what the write before has stored, without a read.
+// goesOnFrom reports whether a write may go on from what the write before has stored, without a
+// read.
 func (c *collection) goesOnFrom(last *storage.LastStored) bool {
 	return last.Unread < maxUnread && c.Comparison.answers.get() == Compared
 }
 
-// compareLast compares what the write before has stored, as the answer to it says, with the answer to a read.
+// compareLast compares what the write before has stored, as the answer to it says, with the answer
+// to a read.
 func (c *collection) compareLast(w *storage.Write, last *storage.LastStored, answer *message.Response) {
 	if last == nil || answer.Status() != http.StatusOK || !bytes.Equal(answer.Header("ETag"), last.ETag) {
 		return // another writer came between, or the answer to a PUT has an ETag of its own
@@ -63,12 +66,12 @@ func (c *collection) compareLast(w *storage.Write, last *storage.LastStored, ans
 	c.Comparison.noteAnswers(c.isSame(w, answer.Body(), last.Body))
 }
 
-// refusesOthers reports whether the backend is known to refuse a PUT that names another version than the stored one, by an ETag
-// that it gives itself.
+// refusesOthers reports whether the backend is known to refuse a PUT that names another version
+// than the stored one, by an ETag that it gives itself.
 func (c *Comparison) refusesOthers() bool { return c.givesStrong() && c.put.get() == Compared }
 
-// noteAnswers remembers whether an object was read as the answer to the write before had shown it. Once it was not, nothing
-// is taken from answers any more.
+// noteAnswers remembers whether an object was read as the answer to the write before had shown it.
+// Once it was not, nothing is taken from answers any more.
 func (c *Comparison) noteAnswers(areStored bool) {
 	switch known := c.answers.get(); {
 	case !areStored:
