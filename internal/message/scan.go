@@ -51,12 +51,6 @@ func cutLine(b []byte) (line, rest []byte) {
 // CR LF included, and whether the name has a '_'.
 func scanHeader(b []byte, h *Header) (size int, underscore bool, problem string) {
 	i, seen := 0, uint8(0)
-	for i+8 <= len(b) {
-		n := octets.First(^octets.Plain(octets.Word(b[i:])))
-		if i += n; n < 8 {
-			break
-		}
-	}
 	for ; i < len(b); i++ {
 		class := classes[b[i]]
 		if class&inToken == 0 {

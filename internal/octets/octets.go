@@ -12,8 +12,6 @@ import (
 const (
 	// Ones times a byte is a word of that byte, Highs has the highest bit of each byte.
 	Ones, Highs = 0x0101010101010101, 0x8080808080808080
-
-	lows = Highs ^ (1<<64 - 1)
 )
 
 // Word returns the first eight bytes of a text, which must have as many.
@@ -37,13 +35,4 @@ func FirstBelow(x, c uint64) uint64 { return (x - c*Ones) &^ x }
 func FirstEqual(x, c uint64) uint64 {
 	x ^= c * Ones
 	return (x - Ones) &^ x
-}
-
-// Plain finds each letter of ASCII, each digit, '-' and '.'.
-func Plain(x uint64) uint64 {
-	low := x & lows
-	folded := low | 0x20*Ones
-	letter := (folded + (0x80-'a')*Ones) &^ (folded + (0x7f-'z')*Ones)
-	other := (low + (0x80-'-')*Ones) &^ (low + (0x7f-'9')*Ones) // from '-' to '9', of which '/' is not plain
-	return (letter | other&((low^'/'*Ones)+lows)) &^ x & Highs
 }

@@ -3,7 +3,6 @@ package resource
 import (
 	"unicode/utf8"
 
-	"github.com/admission-gateway/gateway/internal/octets"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -49,7 +48,9 @@ func (p *path) scan(raw string) error {
 	}
 	start := 1
 	for i := 1; ; {
-		i += plainPath(raw[i:])
+		for i < len(raw) && pathChars[raw[i]] {
+			i++
+		}
 		if i == len(raw) {
 			break
 		}
@@ -78,25 +79,6 @@ func (p *path) scan(raw string) error {
 		return nil
 	}
 	return p.segment(raw[start:])
-}
-
-// plainPath returns how many characters at the beginning of a text a path segment may have as they are.
-func plainPath(s string) int {
-	i := 0
-	for i+8 <= len(s) {
-		n := octets.First(^octets.Plain(octets.WordOf(s[i:])))
-		if i += n; n == 8 {
-			continue
-		}
-		if !pathChars[s[i]] {
-			return i
-		}
-		i++
-	}
-	for i < len(s) && pathChars[s[i]] {
-		i++
-	}
-	return i
 }
 
 func (p *path) segment(s string) error {
