@@ -14,7 +14,7 @@ type Glance struct {
 }
 
 // NoGlance takes nothing.
-var NoGlance = Glance{Shortest: 1, Least: 1}
+func NoGlance() Glance { return Glance{Shortest: 1, Least: 1} }
 
 // A KindSet is a set of kinds.
 type KindSet uint8

@@ -21,7 +21,7 @@ func TestPass(t *testing.T) {
 		set := NewNames(names)
 		members := make([]KnownMember, len(names))
 		for i := range members {
-			members[i] = KnownMember{Glance: NoGlance, Bit: uint8(i % 63)}
+			members[i] = KnownMember{Glance: NoGlance(), Bit: uint8(i % 63)}
 			if i%3 != 2 {
 				members[i].Glance.Kinds.Add(String)
 			}

@@ -13,7 +13,7 @@ import (
 
 // glanceOf makes the glance of a shape.
 func glanceOf(s *Shape) document.Glance {
-	g := document.NoGlance
+	g := document.NoGlance()
 	if s.logic != nil || s.enum != nil {
 		return g
 	}
@@ -44,7 +44,7 @@ func (o *objectRules) know() {
 	members := make([]document.KnownMember, len(o.properties))
 	for i := range o.properties {
 		p := &o.properties[i]
-		members[i] = document.KnownMember{Glance: document.NoGlance, Bit: p.bit}
+		members[i] = document.KnownMember{Glance: document.NoGlance(), Bit: p.bit}
 		if p.implied == ordinary && p.Shape != nil {
 			members[i].Glance = glanceOf(p.Shape)
 		}
@@ -52,10 +52,10 @@ func (o *objectRules) know() {
 	o.known = document.NewKnown(o.names, members)
 }
 
-// sizes returns how many bytes a string may have that is surely right.
+// sizes returns how many bytes a string may have that is surely right; 1 and 0 if that is not known.
 func (t *textRules) sizes() (shortest, longest int32) {
 	if t.pattern != nil || t.format != nil || t.minLength > math.MaxInt32/utf8.UTFMax {
-		return document.NoGlance.Shortest, document.NoGlance.Longest
+		return 1, 0
 	}
 	longest = math.MaxInt32
 	if t.maxLength >= 0 {
@@ -64,12 +64,13 @@ func (t *textRules) sizes() (shortest, longest int32) {
 	return int32(max((t.minLength-1)*utf8.UTFMax+1, 0)), longest
 }
 
-// integers returns the integers that are surely right. They fit a float32, whatever they are.
+// integers returns the least and the greatest integer that is surely right; 1 and 0 if that is not known. They fit a float32,
+// whatever they are.
 func (r *numberRules) integers() (least, most int64) {
 	least, most = r.low, r.high
 	if b := r.minimum; b != nil {
 		if math.Abs(b.value) > compare.MaxSafe {
-			return document.NoGlance.Least, document.NoGlance.Most
+			return 1, 0
 		}
 		bound := int64(math.Ceil(b.value))
 		if b.exclusive && float64(bound) == b.value {
@@ -79,7 +80,7 @@ func (r *numberRules) integers() (least, most int64) {
 	}
 	if b := r.maximum; b != nil {
 		if math.Abs(b.value) > compare.MaxSafe {
-			return document.NoGlance.Least, document.NoGlance.Most
+			return 1, 0
 		}
 		bound := int64(math.Floor(b.value))
 		if b.exclusive && float64(bound) == b.value {
@@ -88,7 +89,7 @@ func (r *numberRules) integers() (least, most int64) {
 		most = min(most, bound)
 	}
 	if r.multipleOf != nil {
-		return document.NoGlance.Least, document.NoGlance.Most
+		return 1, 0
 	}
 	return least, most
 }
