@@ -200,7 +200,7 @@ func (r *reader) addObject(t *text, path string, depth int) {
 		r.fail(t.position(0), path, notReadable, err)
 		return
 	}
-	d.Fit()
+	d.Compact()
 	o := &Object{File: r.file, JSON: t.json, document: d, places: &t.places}
 	root := d.Root()
 	if depth == 0 && isOpenAPI(root) {
