@@ -94,14 +94,16 @@ func (p *bufferPool) Put(b []byte) { p.pool.Put(&b) }
 
 // serveBackend answers as cheaply as Go can, since it is not measured: a GET gets the benchmark's
 // object by the name that the path asks for, a POST gets its body back with 201, a PUT or PATCH
-// with 200. The object is always of the same version, and what is written of the next. It
-// understands the requests of the proxies here and no others.
+// with 200. The object is always of the same version, and what is written of the next, but for the one
+// object that many write at the same time, which is kept. It understands the requests of the proxies
+// here and no others.
 func serveBackend(listener net.Listener) error {
 	return answerConnections(listener, map[string][]byte{})
 }
 
 // answerConnections answers GETs that ask for no other form with the benchmark's object.
 func answerConnections(listener net.Listener, forms map[string][]byte) error {
+	kept := &contested{version: 1, body: bytes.Replace(workloadJSON, []byte(objectName), []byte(contestedName), 1)}
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -110,7 +112,7 @@ func answerConnections(listener net.Listener, forms map[string][]byte) error {
 		go func() {
 			defer func() { _ = conn.Close() }()
 			// The error is the end of the connection: the client sees it too.
-			_ = answerRequests(conn, forms)
+			_ = answerRequests(conn, forms, kept)
 		}()
 	}
 }
@@ -118,15 +120,37 @@ func answerConnections(listener net.Listener, forms map[string][]byte) error {
 // beforeName and afterName are the benchmark's object without its name.
 var beforeName, afterName, _ = bytes.Cut(workloadJSON, []byte(objectName))
 
+// contested is the object that many write at the same time.
+type contested struct {
+	mu      sync.Mutex
+	version int
+	body    []byte
+}
+
+// answer carries out a request, and appends the answer. Without a body it is a GET.
+func (c *contested) answer(to []byte, a *asked, body []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if body != nil {
+		if len(a.match) > 0 && string(a.match) != strconv.Quote(strconv.Itoa(c.version)) {
+			return appendHead(to, http.StatusPreconditionFailed, c.version, 0)
+		}
+		c.version++
+		c.body = append(c.body[:0], body...)
+	}
+	return append(appendHead(to, http.StatusOK, c.version, len(c.body)), c.body...)
+}
+
 // An asked has what matters of a request's head.
 type asked struct {
 	code   int    // of the answer
 	length int    // of the request's body; -1 without one
 	form   string // of the answer
 	name   []byte // of the object
+	match  []byte // If-Match
 }
 
-func answerRequests(conn net.Conn, forms map[string][]byte) error {
+func answerRequests(conn net.Conn, forms map[string][]byte, kept *contested) error {
 	in := bufio.NewReaderSize(conn, 256<<10)
 	var out []byte
 	var a asked
@@ -140,7 +164,10 @@ func answerRequests(conn net.Conn, forms map[string][]byte) error {
 			}
 			continue
 		}
-		if a.length < 0 {
+		isKept := string(a.name) == contestedName
+		if isKept && a.length < 0 {
+			out = kept.answer(out[:0], &a, nil)
+		} else if a.length < 0 {
 			out = appendHead(out[:0], a.code, 1, len(beforeName)+len(a.name)+len(afterName))
 			out = append(append(append(out, beforeName...), a.name...), afterName...)
 		} else {
@@ -149,6 +176,9 @@ func answerRequests(conn net.Conn, forms map[string][]byte) error {
 			out = slices.Grow(out, a.length)[:start+a.length]
 			if _, err := io.ReadFull(in, out[start:]); err != nil {
 				return err
+			}
+			if isKept {
+				out = kept.answer(nil, &a, out[start:])
 			}
 		}
 		if _, err := conn.Write(out); err != nil {
@@ -159,7 +189,7 @@ func answerRequests(conn net.Conn, forms map[string][]byte) error {
 
 // readHead reads a request's head.
 func (a *asked) readHead(in *bufio.Reader) error {
-	a.code, a.length, a.form = 0, -1, ""
+	a.code, a.length, a.form, a.match = 0, -1, "", a.match[:0]
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
@@ -179,6 +209,8 @@ func (a *asked) readHead(in *bufio.Reader) error {
 			if a.length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
 				return err
 			}
+		case bytes.EqualFold(name, []byte("If-Match")):
+			a.match = append(a.match, bytes.TrimSpace(value)...)
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			return errors.New("the benchmark's backend reads no chunked bodies")
 		}

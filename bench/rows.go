@@ -79,6 +79,13 @@ func targets() []Target {
 			},
 		},
 		{
+			// A gateway of its own: what it finds out of the backend's ETags holds for all objects of a resource.
+			Name: contestedTarget, Title: "**gateway, emulation**", OfGateway: true, Check: checkContested,
+			Command: func(m *Machine, listen string) ([]string, error) {
+				return m.gateway(listen, "--policies", filepath.Join(m.Root, "bench", "emulation"))
+			},
+		},
+		{
 			Name: identityTarget, Title: "**gateway, identity by JWT and a limit for each user**", OfGateway: true, KnowsUsers: true, Check: checkPassThrough,
 			Command: func(m *Machine, listen string) ([]string, error) {
 				config, err := m.identityConfig()
@@ -136,14 +143,13 @@ func chosen(names []string) ([]Target, error) {
 func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, []string{emulationTarget, identityTarget, validatedTarget, etagsTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, featureNames(features()), []string{emulationTarget, identityTarget, documentedTarget})...)},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, []string{emulationTarget, contestedTarget, identityTarget, validatedTarget, etagsTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, featureNames(features()), []string{emulationTarget, contestedTarget, identityTarget, documentedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
 			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
-		// More clients than these would often find more waiting before them than a gateway lets wait for one object.
-		{Name: onePatchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), Connections: 16, Only: []string{emulationTarget}},
+		{Name: onePatchLoad, Method: http.MethodPatch, Path: collection + "/" + contestedName, ContentType: mergePatch, Body: []byte(scaling), IsChanging: true, Only: []string{contestedTarget}},
 	}, slices.Concat(largeLoads(), latencyLoads(), policiesLoads(), http2Loads(), regoLoads(), constraintLoads(), routesLoads(), secureLoads())...)
 }
 
@@ -184,6 +190,7 @@ func goals() []Goal {
 		{Load: putLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
 		{Load: userLoad, Target: identityTarget, Reference: gatewayTarget, AtMost: 1.1},
 		{Load: patchLoad, Target: emulationTarget, Reference: gatewayTarget, AtMost: 1.3, Of: []string{"GET", putLoad}},
+		{Load: onePatchLoad, Target: contestedTarget, Reference: gatewayTarget, AtMost: 1.5, Of: []string{"GET", putLoad}},
 		{Load: patchLoad, Target: validatedTarget, Reference: gatewayTarget, AtMost: 1.15, Of: []string{"GET", patchLoad}},
 		// The backend's own ETags pass to clients of validatedTarget.
 		{Load: "GET", Target: etagsTarget, Reference: validatedTarget, AtMost: 1.15},

@@ -29,6 +29,7 @@ const (
 	gatewayTarget   = "gateway"
 	emulationTarget = "gateway-emulation"
 	identityTarget  = "gateway-identity"
+	contestedTarget = "gateway-contested"
 	// undescribedTarget has policy files about other paths, validatedTarget some about patches, and etagsTarget one that has the
 	// gateway make ETags.
 	undescribedTarget = "gateway-undescribed"

@@ -22,6 +22,8 @@ var workloadJSON []byte
 const (
 	collection = "/apis/bench.example.com/v1/namespaces/team-a/workloads"
 	objectName = "checkout"
+	// contestedName is an object of which the backend keeps what is written, and whose ETags it compares.
+	contestedName = "contested"
 )
 
 // A Load is a request that is sent over and over.
@@ -33,6 +35,7 @@ type Load struct {
 	Body        []byte   // nil for none
 	AsUser      bool     // with the token of a user
 	IsSpread    bool     // over 1000 objects: writes to one object come one after the other
+	IsChanging  bool     // each sets another number of replicas than the one before
 	Connections int      // instead of the generator's; 0 for these
 	IsHTTP2     bool     // by h2load, on connections and streams of its own number
 	PacedBy     string   // the load of whose throughput, with the same target and in the same round, a part is sent in each second
@@ -59,7 +62,7 @@ const (
 	postLoad     = "POST 1.3 KB"
 	putLoad      = "PUT 1.3 KB to 1000 objects"
 	patchLoad    = "PATCH of 1000 objects"
-	onePatchLoad = "PATCH of one object by 16 clients"
+	onePatchLoad = "PATCH of one object by 64 clients"
 	userLoad     = "GET with a JWT"
 
 	mergePatch = "application/merge-patch+json"
@@ -147,6 +150,20 @@ func checkEmulation(address string) error {
 		err = fmt.Errorf("a PUT of another version is not refused: %d %s", code, answer)
 	}
 	return err
+}
+
+// checkContested makes sure that the object that many write is changed by each of them.
+func checkContested(address string) error {
+	for _, replicas := range []string{"7", "8"} {
+		code, answer, err := sendAs(address, http.MethodPatch, collection+"/"+contestedName, mergePatch, []byte(`{"spec":{"replicas":`+replicas+`}}`))
+		if err == nil && (code != http.StatusOK || !bytes.Contains(answer, []byte(`"replicas":`+replicas))) {
+			err = fmt.Errorf("a patch of the object that many write: %d %s", code, answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkValidated makes sure that a patch is sent on as the client's own, and that one with an invalid result is not.

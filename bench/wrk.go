@@ -41,6 +41,20 @@ request = function()
 end
 `
 
+// wrkChanging makes wrk set one number of replicas after the other, so that each patch changes the object.
+const wrkChanging = `
+local all, n = {}, 0
+init = function(args)
+  for i = 1, 50 do
+    all[i] = wrk.format(nil, wrk.path, nil, (string.gsub(wrk.body, '"replicas":%d+', '"replicas":' .. i, 1)))
+  end
+end
+request = function()
+  n = n % #all + 1
+  return all[n]
+end
+`
+
 // A Generator runs wrk, and h2load for HTTP/2.
 type Generator struct {
 	dir         string // where the scripts are
@@ -65,6 +79,9 @@ func (g *Generator) script(l Load) (string, error) {
 	}
 	if l.IsSpread {
 		fmt.Fprintf(&b, wrkSpread, objectName)
+	}
+	if l.IsChanging {
+		b.WriteString(wrkChanging)
 	}
 	b.WriteString(wrkDone)
 	file := filepath.Join(g.dir, regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(l.Name, "-")+".lua")
