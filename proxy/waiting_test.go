@@ -78,21 +78,21 @@ func (s *versionedNote) tag() string { return strconv.Quote(strconv.Itoa(s.versi
 func TestWaitingWrites(t *testing.T) {
 	const clients, rounds = 20, 5
 	for name, tt := range map[string]struct {
-		store  versionedNote
+		store  *versionedNote
 		user   func(client int) string
 		shares bool // most writes need no read
 	}{
-		"the answer is what is stored":                                {shares: true},
-		"the answer is the request's body, and it is stored as it is": {store: versionedNote{echoes: true}, shares: true},
-		"the backend shows what it changes":                           {store: versionedNote{counts: true}},
-		"the backend hides what it changes":                           {store: versionedNote{counts: true, echoes: true}},
+		"the answer is what is stored":                                {store: &versionedNote{}, shares: true},
+		"the answer is the request's body, and it is stored as it is": {store: &versionedNote{echoes: true}, shares: true},
+		"the backend shows what it changes":                           {store: &versionedNote{counts: true}},
+		"the backend hides what it changes":                           {store: &versionedNote{counts: true, echoes: true}},
 		"another client writes": {
-			store: versionedNote{others: 3}, shares: true,
+			store: &versionedNote{others: 3}, shares: true,
 		},
-		"each client is another user": {user: func(client int) string { return fmt.Sprint("user-", client) }},
+		"each client is another user": {store: &versionedNote{}, user: func(client int) string { return fmt.Sprint("user-", client) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &tt.store
+			store := tt.store
 			store.object = map[string]any{"id": "n1", "writes": json.Number("0")}
 			backend := httptest.NewServer(store)
 			defer backend.Close()
