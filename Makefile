@@ -16,7 +16,7 @@ COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler
 SERVERS    := 1.34 1.35 1.36
 
 # Packages whose code runs on many goroutines at once: tested a second time under the race detector.
-RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/audit/... ./internal/backend/... ./internal/credentials/... ./internal/message/... ./internal/secure/... ./internal/server/... ./internal/upstream/... \
+RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/audit/... ./internal/backend/... ./internal/credentials/... ./internal/message/... ./internal/peek/... ./internal/secure/... ./internal/server/... ./internal/upstream/... \
         ./internal/cluster/... ./internal/discovery/... ./internal/ingress/... ./internal/listeners/... ./internal/ratelimit/... ./internal/scan/... ./internal/state/... ./internal/storage/... ./internal/telemetry/...
 
 # The linters' versions are those of tools/go.mod.
