@@ -61,11 +61,15 @@ func (s *Set) Add(w *Wait, socket syscall.RawConn, by time.Time, came func(isLat
 	if s == nil || socket == nil {
 		return false
 	}
+	// The socket is in the system's set before anybody can take the wait from its place, and take the socket out.
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	event := s.enter(w, socket, by, came)
-	if s.control(socket, syscall.EPOLL_CTL_ADD, &event) {
-		return true
+	if !s.control(socket, syscall.EPOLL_CTL_ADD, &event) {
+		s.vacate(w)
+		return false
 	}
-	return !s.leave(w) // somebody else has it already who calls, or calls nothing
+	return true
 }
 
 // Remove ends a wait. It returns false if there was none, or came is called already.
@@ -87,10 +91,8 @@ func (s *Set) control(socket syscall.RawConn, operation int, event *syscall.Epol
 	return s.poll.Control(of) == nil && isDone // the set stays open as well
 }
 
-// enter gives a wait a place, and returns what the system is to report of it.
+// enter gives a wait a place, and returns what the system is to report of it. The lock is held.
 func (s *Set) enter(w *Wait, socket syscall.RawConn, by time.Time, came func(isLate bool)) syscall.EpollEvent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(s.places) == len(s.free) { // the first one
 		_ = s.file.SetReadDeadline(time.Now().Add(s.sweepEvery))
 	}
