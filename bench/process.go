@@ -126,28 +126,28 @@ func spentBy(pid int) (time.Duration, error) {
 
 // user returns the time that the process and its children have used so far in user space, in ticks of 10 ms.
 func (p *Process) user() (time.Duration, error) {
-	ticks := 0
-	for _, pid := range withChildren(p.cmd.Process.Pid) {
-		stat, err := readStat(pid)
-		if err != nil {
-			return 0, err
-		}
-		ticks += stat.userTicks
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil
+	all, err := p.stat()
+	return time.Duration(all.userTicks) * 10 * time.Millisecond, err
 }
 
 // resident returns the resident memory of the process and its children in MiB.
 func (p *Process) resident() (float64, error) {
-	pages := 0
+	all, err := p.stat()
+	return float64(all.pages*os.Getpagesize()) / (1 << 20), err
+}
+
+// stat returns the sums of the process and its children.
+func (p *Process) stat() (processStat, error) {
+	var all processStat
 	for _, pid := range withChildren(p.cmd.Process.Pid) {
-		stat, err := readStat(pid)
+		one, err := readStat(pid)
 		if err != nil {
-			return 0, err
+			return processStat{}, err
 		}
-		pages += stat.pages
+		all.userTicks += one.userTicks
+		all.pages += one.pages
 	}
-	return float64(pages*os.Getpagesize()) / (1 << 20), nil
+	return all, nil
 }
 
 // peak is how much memory the process itself has had resident at most, in MiB.

@@ -104,8 +104,8 @@ func isAllPlain(s string) bool {
 // ASCII, which its own highest bit says.
 func isPlain(word uint64) bool {
 	const (
-		each = 0x0101010101010101
-		high = 0x80 * each
+		each = octets.Ones
+		high = octets.Highs
 		most = 0x7f * each
 	)
 	notControl := word + 0x60*each
