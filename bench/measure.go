@@ -191,7 +191,7 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 				if l.PacedBy != "" {
 					samples := report.find(l.PacedBy, running[at].Name)
 					if len(samples) <= round {
-						continue // nobody asked for the load whose throughput counts
+						continue // the load whose throughput counts is not measured
 					}
 					rate = pace * samples[round].Throughput
 				}

@@ -91,7 +91,7 @@ func (h *handler) copyTo(to *mirror, m *storage.Message) bool {
 	return true
 }
 
-// copiedHead is about how large the head of a copy is.
+// copiedHead is the usual size of the head of a copy.
 const copiedHead = 1 << 10
 
 // copiedHead makes the head of a copy. It has nothing that only the backend of the route is to learn: neither its edits, nor the

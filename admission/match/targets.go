@@ -60,5 +60,5 @@ func (m *Matcher) reaches(p *resource.Place) bool {
 	return len(m.targets) == 0 || p == nil || resource.Cover(m.targets, p)
 }
 
-// IsTargeted reports whether the matcher is about some routes alone.
+// IsTargeted reports whether the matcher matches requests of some routes only.
 func (m *Matcher) IsTargeted() bool { return m != nil && len(m.targets) > 0 }

@@ -14,7 +14,7 @@ import (
 // them, 128 by default. The zero value is ready for use.
 type System struct {
 	mu      sync.Mutex
-	notify  *fsnotify.Watcher // nil while nobody watches anything
+	notify  *fsnotify.Watcher // nil if no file is watched
 	members []*member
 }
 
@@ -66,7 +66,7 @@ func (s *System) pass(notify *fsnotify.Watcher) {
 }
 
 // changed notes that something may have happened to a file, for those who watch its directory. A directory that has several
-// names may be reported by one that nobody has: then all are meant.
+// names may be reported by one that no member has: then it means all of them.
 func (s *System) changed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
