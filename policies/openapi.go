@@ -26,7 +26,8 @@ import (
 
 // openAPI takes an OpenAPI document: its paths become resources, and its schemas theirs.
 func (l *loader) openAPI(o *manifest.Object) {
-	d := reuse.OfObject(l.kept, &l.findings, o, "document", nil, func(f *findings) *documented { return compileDocument(f, o) })
+	isMeant := l.isMeant(o)
+	d := reuse.OfObject(l.kept, &l.findings, o, "document", isMeant, func(f *findings) *documented { return compileDocument(f, o, isMeant) })
 	for _, r := range d.resources {
 		own := *r.Resource // which the registry of each set numbers
 		r.Resource, r.at.from = &own, o
@@ -72,8 +73,8 @@ type documentedScope struct {
 	places map[string]string
 }
 
-// compileDocument compiles a document.
-func compileDocument(f *findings, o *manifest.Object) *documented {
+// compileDocument compiles a document. isMeant says that its author means schemas that no value can meet.
+func compileDocument(f *findings, o *manifest.Object, isMeant bool) *documented {
 	c := documentCompiler{findings: f, from: o, compiled: map[compiledKey]*schema.Schema{}}
 	d, err := openapi.New(o.Document())
 	if err != nil {
@@ -91,6 +92,8 @@ func compileDocument(f *findings, o *manifest.Object) *documented {
 	for _, f := range append(found, overlooked...) {
 		severity := Warning
 		switch {
+		case f.Unmet && isMeant:
+			continue
 		case f.Error:
 			severity = Error
 		case f.Note:

@@ -169,8 +169,19 @@ func corpusFiles(t *testing.T, suites, dir string) map[string]string {
 	for name, from := range packaged {
 		files[name] = filepath.Join(dir, "node_modules", from)
 	}
+	for _, name := range unmeetable {
+		text, err := os.ReadFile(files[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = filepath.Join(dir, name+".json")
+		write(t, files[name], strings.Replace(string(text), "{", `{"x-admission-gateway-unused": "Allow",`, 1))
+	}
 	return files
 }
+
+// unmeetable are documents that show tools what to do with schemas that no value can meet: they mean them.
+var unmeetable = []string{"npm-schema-types", "npm-schema-types31"}
 
 func unzip(t *testing.T, from, to string) {
 	t.Helper()

@@ -104,6 +104,8 @@ type Finding struct {
 	Error bool
 	// Gap reports that the schema is valid, but this part is not enforced.
 	Gap bool
+	// Unmet reports that no value can meet the schema, which its author may mean.
+	Unmet bool
 }
 
 // Schema is a compiled schema. It is immutable, and keeps nothing of the document.

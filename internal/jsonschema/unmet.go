@@ -39,7 +39,7 @@ type unmet struct {
 }
 
 func (u *unmet) add(at document.Node, format string, args ...any) {
-	u.found(Finding{At: at, Message: fmt.Sprintf(format, args...), Error: true})
+	u.found(Finding{At: at, Message: fmt.Sprintf(format, args...), Error: true, Unmet: true})
 }
 
 func (u *unmet) judge() {

@@ -16,7 +16,7 @@ func (d *Document) schemas() *jsonschema.Compiler {
 			dialect = jsonschema.OpenAPI31
 		}
 		d.compiler = jsonschema.NewCompiler(d.root, dialect, func(f jsonschema.Finding) {
-			d.report.add(Finding{Path: Place(f.At), Message: f.Message, Error: f.Error, Gap: f.Gap})
+			d.report.add(Finding{Path: Place(f.At), Message: f.Message, Error: f.Error, Gap: f.Gap, Unmet: f.Unmet})
 		})
 	}
 	return d.compiler

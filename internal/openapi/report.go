@@ -21,6 +21,8 @@ type Finding struct {
 	Note bool
 	// Gap says that the document is right, and the gateway cannot enforce it.
 	Gap bool
+	// Unmet says that no value can meet a schema, which the author of the document may mean.
+	Unmet bool
 }
 
 // report collects findings. Documents repeat themselves: of findings that say the same only so many are kept that no
