@@ -476,3 +476,33 @@ func TestChosen(t *testing.T) {
 		t.Error("a load that does not exist was chosen")
 	}
 }
+
+// The files of each step are ones that the gateway takes, and have what the steps up to it need alone.
+func TestSteps(t *testing.T) {
+	m := &Machine{Root: "..", Dir: t.TempDir()}
+	for place, s := range steps() {
+		dir, err := s.write(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, findings := policies.Load([]string{dir})
+		if set == nil || len(findings) > 0 {
+			t.Errorf("%s: the files cannot be used: %v", s.Title, findings)
+		}
+		text, err := os.ReadFile(dir + "/workloads.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = os.Stat(dir + "/admission.yaml")
+		for what, got := range map[string][2]bool{
+			"a schema":     {bytes.Contains(text, []byte("maxLength")), place >= 1},
+			"the status":   {bytes.Contains(text, []byte("Emulated")), place >= 2},
+			"the defaults": {bytes.Contains(text, []byte("default: RollingUpdate")), place >= 3},
+			"the rules":    {err == nil, place >= 4},
+		} {
+			if got[0] != got[1] {
+				t.Errorf("%s: has %s: %t", s.Title, what, got[0])
+			}
+		}
+	}
+}

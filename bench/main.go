@@ -8,6 +8,7 @@
 //	go run ./bench -json raw.json        keeps the raw figures
 //	go run ./bench -watches 2000         idle watches instead, about half a minute
 //	go run ./bench -set                  a large set of policy files instead, about a minute
+//	go run ./bench -steps                what each step of full admission costs under load, two minutes
 //	go run ./bench -sizes                what one and two cores serve, and what each feature adds, about four minutes
 package main
 
@@ -36,6 +37,7 @@ func main() {
 	flag.StringVar(&o.loadCPUs, "load-cpus", "", "CPUs of the load generator and the backend (default: the others)")
 	flag.IntVar(&o.watches, "watches", 0, "measure so many idle watches instead: their memory, and the time that events take")
 	flag.BoolVar(&o.areSizesAsked, "sizes", false, "measure what one and two cores serve, and what each feature adds, instead")
+	flag.BoolVar(&o.areStepsAsked, "steps", false, "measure what each step of full admission costs under load instead")
 	flag.BoolVar(&o.isSetAsked, "set", false, "measure the start with a large set of policy files, and one changed line of it, instead")
 	flag.BoolVar(&o.mustReach, "hold", false, "exit with code 1 if a goal is missed")
 	flag.StringVar(&o.peer, "peer", "", "serve as a peer (backend, backend-tls, backend-grpc, fasthttp, net-http) and do nothing else")
@@ -57,9 +59,12 @@ func main() {
 			err = runWatches(ctx, o)
 		case o.isSetAsked:
 			err = runSet(ctx, o)
+		case o.areStepsAsked:
+			err = runSteps(ctx, o)
 		case o.areSizesAsked:
 			err = runSizes(ctx, o)
 		default:
+			o.isTable = true
 			err = run(ctx, o)
 		}
 		stop()

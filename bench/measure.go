@@ -23,6 +23,8 @@ type options struct {
 	mustReach           bool
 	watches             int
 	areSizesAsked       bool
+	areStepsAsked       bool
+	isTable             bool // the table of all rows: what is beside it is measured too
 	isSetAsked          bool
 
 	peer, listen, backend, certificate string // run one of the peers instead
@@ -139,7 +141,7 @@ func (m *Machine) measure(ctx context.Context, o options, rows []Target, request
 	}
 	defer calls.Process.stop()
 	m.GRPCBackend = calls.Address
-	if m.Gateway != "" && !o.areSizesAsked {
+	if m.Gateway != "" && o.isTable {
 		if report.Footprint, err = m.measureFootprint(ctx); err != nil {
 			return nil, fmt.Errorf("starting the gateway with the demo's policies: %w", err)
 		}
