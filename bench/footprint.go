@@ -96,33 +96,38 @@ func (m *Machine) starts(ctx context.Context, args ...string) (started, error) {
 }
 
 func (m *Machine) startOnce(ctx context.Context, args []string) (s started, err error) {
-	listen, err := freeAddress()
-	if err != nil {
-		return s, err
-	}
-	command, err := m.gateway(listen, args...)
-	if err != nil {
-		return s, err
-	}
-	admin := command[slices.Index(command, "--admin")+1]
-	p, err := startProcess(m.Dir, "footprint", m.serverCPUs, command...)
+	p, _, took, err := m.startGateway(ctx, "footprint", args...)
 	if err != nil {
 		return s, err
 	}
 	defer p.stop()
-	took, err := p.waitReady(ctx, "http://"+admin+"/readyz")
+	spent, peak, err := p.settled()
 	if err != nil {
 		return s, err
 	}
-	time.Sleep(2 * time.Second)
-	s.milliseconds = float64(took.Microseconds()) / 1000
-	if s.idleMiB, err = p.resident(); err != nil {
-		return s, err
-	}
-	if s.peakMiB, err = p.peak(); err != nil {
-		return s, err
-	}
-	spent, err := p.cpu()
-	s.seconds = spent.Seconds()
+	s.milliseconds, s.seconds, s.peakMiB = float64(took.Microseconds())/1000, spent.Seconds(), peak
+	s.idleMiB, err = p.resident()
 	return s, err
+}
+
+// startGateway starts a gateway that is measured alone. It returns the address of its admin listener, and the time from exec to
+// ready.
+func (m *Machine) startGateway(ctx context.Context, name string, args ...string) (p *Process, admin string, took time.Duration, err error) {
+	listen, err := freeAddress()
+	if err != nil {
+		return nil, "", 0, err
+	}
+	command, err := m.gateway(listen, args...)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	admin = "http://" + command[slices.Index(command, "--admin")+1]
+	if p, err = startProcess(m.Dir, name, m.serverCPUs, command...); err != nil {
+		return nil, "", 0, err
+	}
+	if took, err = p.waitReady(ctx, admin+"/readyz"); err != nil {
+		p.stop()
+		return nil, "", 0, err
+	}
+	return p, admin, took, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -64,23 +63,11 @@ func (m *Machine) measureSetOnce(ctx context.Context) (r SetResult, err error) {
 			return r, err
 		}
 	}
-	listen, err := freeAddress()
-	if err != nil {
-		return r, err
-	}
-	command, err := m.gateway(listen, "--policies", dir)
-	if err != nil {
-		return r, err
-	}
-	admin := "http://" + command[slices.Index(command, "--admin")+1]
-	p, err := startProcess(m.Dir, "set", m.serverCPUs, command...)
+	p, admin, _, err := m.startGateway(ctx, "set", "--policies", dir)
 	if err != nil {
 		return r, err
 	}
 	defer p.stop()
-	if _, err := p.waitReady(ctx, admin+"/readyz"); err != nil {
-		return r, err
-	}
 	spent, peak, err := p.settled()
 	if err != nil {
 		return r, err
