@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 )
 
@@ -12,10 +14,13 @@ func percent() int {
 	return now
 }
 
-// GOGC is lower until all who spare memory are done, unless it is low or off already.
+// GOGC is another one until all who spare memory are done, unless it is low or off already.
 func TestSpare(t *testing.T) {
 	defer debug.SetGCPercent(percent())
-	for _, test := range []struct{ before, sparing int }{{100, 50}, {400, 50}, {20, 20}, {-1, -1}} {
+	for _, test := range []struct {
+		before  int
+		isPaced bool
+	}{{100, true}, {400, true}, {20, false}, {-1, false}} {
 		debug.SetGCPercent(test.before)
 		first, second := Spare(), Spare()
 		one := percent()
@@ -23,8 +28,67 @@ func TestSpare(t *testing.T) {
 		first() // which does nothing more
 		two := percent()
 		second()
-		if after := percent(); one != test.sparing || two != test.sparing || after != test.before {
-			t.Errorf("GOGC %d becomes %d, %d and %d; want %d, %d and %d", test.before, one, two, after, test.sparing, test.sparing, test.before)
+		if after := percent(); after != test.before {
+			t.Errorf("GOGC %d becomes %d", test.before, after)
 		}
+		if test.isPaced != (one != test.before) || test.isPaced != (two != test.before) {
+			t.Errorf("GOGC %d is %d and %d while memory is spared", test.before, one, two)
+		}
+	}
+}
+
+// A heap may grow to a size that is fixed, and a larger one by half.
+func TestPercentFor(t *testing.T) {
+	for _, test := range []struct {
+		live, scanned uint64
+		want          int
+	}{
+		{32 << 20, 0, 200},
+		{30 << 20, 3 << 20, 200},
+		{48 << 20, 0, 100},
+		{64 << 20, 0, 50},
+		{95 << 20, 0, 50},
+		{sparingHeap, 0, 50},
+		{1 << 30, 5 << 20, 50},
+		{0, 0, 2400},
+	} {
+		if got := percentFor(test.live, test.scanned); got != test.want {
+			t.Errorf("of %d and %d bytes GOGC becomes %d, want %d", test.live, test.scanned, got, test.want)
+		}
+	}
+}
+
+// TestPace: while memory is spared, the goal of the collector follows what is alive.
+func TestPace(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	goal := func() int {
+		sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+		metrics.Read(sample)
+		return int(sample[0].Value.Uint64() >> 20)
+	}
+	// next waits for the cleanup that follows a collection.
+	next := func() {
+		runtime.GC()
+		done := make(chan struct{})
+		runtime.AddCleanup(new(afterCollection), func(struct{}) { close(done) }, struct{}{})
+		runtime.GC()
+		<-done
+	}
+	done := Spare()
+	next()
+	if small := goal(); small < 90 || small > 102 {
+		t.Errorf("a small heap may grow to %d MB, want 96", small)
+	}
+	ballast := make([]byte, 200<<20)
+	next()
+	next()
+	if large := goal(); large < 300 || large > 320 {
+		t.Errorf("a heap of 200 MB may grow to %d MB, want 300", large)
+	}
+	runtime.KeepAlive(ballast)
+	done()
+	next()
+	if after := percent(); after != 100 {
+		t.Errorf("GOGC is %d afterwards, want 100", after)
 	}
 }
