@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	kjson "sigs.k8s.io/json"
@@ -258,8 +259,7 @@ func (c *checker) scalar(n document.Node, t reflect.Type, path string) {
 }
 
 func (c *checker) fields(n document.Node, t reflect.Type, path string) {
-	known := map[string]reflect.Type{}
-	collectFields(t, known)
+	known := fieldsOf(t)
 	for m := n.First(); m.Valid(); m = m.Next() {
 		key := m.Key()
 		memberPath := childPath(path, key)
@@ -273,6 +273,20 @@ func (c *checker) fields(n document.Node, t reflect.Type, path string) {
 		}
 		c.value(m, field, memberPath)
 	}
+}
+
+// knownFields has what fieldsOf returned. It grows with the types of the program alone.
+var knownFields sync.Map
+
+// fieldsOf returns the types of a struct's fields by their JSON names.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if known, found := knownFields.Load(t); found {
+		return known.(map[string]reflect.Type)
+	}
+	known := map[string]reflect.Type{}
+	collectFields(t, known)
+	knownFields.Store(t, known)
+	return known
 }
 
 // collectFields adds the JSON names of a struct's fields, embedded structs included.
