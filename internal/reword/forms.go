@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A form is a wording that the conventions do not have, in words that leave no doubt of what is meant.
@@ -61,6 +62,21 @@ var forms = []*form{
 
 	symbol(`>=|≥`, "greater than or equal to"), symbol(`<=|≤`, "less than or equal to"), symbol(`>`, "greater than"), symbol(`<`, "less than"),
 	bare(`>=|≥`, "greater than or equal to"), bare(`<=|≤`, "less than or equal to"), bare(`>`, "greater than"), bare(`<`, "less than"),
+}
+
+// cues are parts of texts that are reworded, in lower case: each form has one of them, and so have literals in quotes that
+// are not single.
+var cues = []string{"should", "shall", "needs", "has", "ought", "can", "equal", "than", "<", ">", `"`}
+
+// hasCue reports whether a text may be reworded. It is looked at before the patterns, which take longer.
+func hasCue(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return true // patterns take some letters beyond ASCII for ones in it
+		}
+	}
+	lower := strings.ToLower(text)
+	return slices.ContainsFunc(cues, func(cue string) bool { return strings.Contains(lower, cue) })
 }
 
 // persons are subjects of whom 'must not' would demand something else than 'cannot' states.

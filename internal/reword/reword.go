@@ -13,6 +13,14 @@ import (
 // returned unchanged, without a problem: to say nothing is better than a proposal that is no English
 // or means something else.
 func Message(message string) (better string, problems []string) {
+	if !hasCue(message) {
+		return message, nil
+	}
+	return reworded(message)
+}
+
+// reworded is Message for a text that may have a form.
+func reworded(message string) (better string, problems []string) {
 	better = message
 	for _, f := range forms {
 		better = f.replace(better, func(found string) {

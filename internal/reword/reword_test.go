@@ -1,6 +1,7 @@
 package reword
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -117,6 +118,22 @@ func FuzzMessage(f *testing.F) {
 		better, problems := Message(message)
 		if (len(problems) > 0) != (better != message) {
 			t.Fatalf("%q: %q with problems %q", message, better, problems)
+		}
+	})
+}
+
+// FuzzCues: a text without a cue is never reworded.
+func FuzzCues(f *testing.F) {
+	for _, text := range []string{
+		"must be small", "cannot be changed", "Should be >= 5", "needs to be set", "ought\tto be", "must be higher than 5", "be larger or equals 3", "replicas≥1",
+		`must be "a"`, "\u017fhould be set", "can't be empty", "be lower or equal to 1",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		better, problems := reworded(text)
+		if got, found := Message(text); got != better || !slices.Equal(found, problems) {
+			t.Errorf("%q becomes %q with %q, want %q with %q", text, got, found, better, problems)
 		}
 	})
 }
