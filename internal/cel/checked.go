@@ -31,7 +31,7 @@ func (e *env) condition(expression string, variables *Variables) (*Checked, erro
 // Part compiles a part of the expression to a program; nil if that cannot be done.
 func (c *Checked) Part(e celast.Expr) *Program {
 	part := celast.NewCheckedAST(celast.NewAST(e, c.AST.SourceInfo()), c.AST.TypeMap(), c.AST.ReferenceMap())
-	p, _, err := c.env.interpreted("", part, c.variables)
+	p, err := c.env.plan("", part, c.variables)
 	if err != nil {
 		return nil // what cannot be evaluated is not explained
 	}

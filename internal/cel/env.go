@@ -187,16 +187,24 @@ func checkType(got *celgo.Type, returns []*celgo.Type) error {
 	return fmt.Errorf("must evaluate to one of %v but got %v", returns, got)
 }
 
-// plan plans an expression natively, or for cel-go if that cannot be done. cel-go plans it in any
-// case: what it refuses cannot be evaluated.
+// plan plans an expression natively, or for cel-go if that cannot be done. What cel-go refuses cannot be evaluated, so that it
+// plans in any case what it may refuse.
 func (e *env) plan(expression string, ast *celast.AST, variables *Variables) (*Program, error) {
+	if plan.IsPlannable(ast) {
+		m := plan.NewMeter(ast)
+		if native, _ := plan.Compile(&e.Language, ast, m, variables.places()); native != nil {
+			p := e.program(expression, ast, variables)
+			p.runNatively(native)
+			return p, nil
+		}
+	}
 	p, m, err := e.interpreted(expression, ast, variables)
 	if err != nil {
 		return nil, err
 	}
-	if p.native, p.reason = plan.Compile(&e.Language, ast, m, variables.places()); p.native != nil {
-		p.plan = nil
-		p.size.Native, p.size.Locals, p.size.Sizes = true, p.native.Locals, 0
+	native, reason := plan.Compile(&e.Language, ast, m, variables.places())
+	if p.reason = reason; native != nil {
+		p.runNatively(native)
 	}
 	return p, nil
 }
@@ -220,17 +228,29 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 	if err != nil {
 		return nil, nil, &CompileError{expression, "program instantiation failed: " + err.Error()}
 	}
-	u := usesIn(ast)
+	p = e.program(expression, ast, variables)
+	p.plan, p.size.Sizes = planned, m.Sizes
+	return p, m, nil
+}
+
+// program is an expression without a plan.
+func (e *env) program(expression string, ast *celast.AST, variables *Variables) *Program {
+	u, reads := usesIn(ast), readsOf(ast)
 	return &Program{
 		source:    expression,
-		plan:      planned,
 		uses:      u,
 		foreign:   foreignIn(u, variables),
-		carried:   u&(1<<value.Object) != 0 && slices.ContainsFunc(readsOf(ast), isCarried),
-		size:      plan.FrameSize{Roots: u.Slots(), Sizes: m.Sizes},
-		wholes:    wholesOf(ast),
+		carried:   u&(1<<value.Object) != 0 && slices.ContainsFunc(reads, isCarried),
+		size:      plan.FrameSize{Roots: u.Slots()},
+		wholes:    wholesOf(reads),
 		readsUser: readsUser(ast), readsKind: readsKind(ast), needsNoObject: needsNoObject(ast),
-	}, m, nil
+	}
+}
+
+// runNatively gives a program its native plan.
+func (p *Program) runNatively(native *plan.Native) {
+	p.native, p.plan = native, nil
+	p.size.Native, p.size.Locals, p.size.Sizes = true, native.Locals, 0
 }
 
 func usesIn(ast *celast.AST) plan.Uses {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	celast "github.com/google/cel-go/common/ast"
-
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 	"github.com/admission-gateway/gateway/internal/cel/value"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -18,8 +16,8 @@ import (
 
 // wholesOf are the places that an expression reads, up to the first index or item, each once: the lists, maps and strings
 // of the client's object that can make it cost more.
-func wholesOf(ast *celast.AST) (wholes []Read) {
-	for _, r := range readsOf(ast) {
+func wholesOf(reads []Read) (wholes []Read) {
+	for _, r := range reads {
 		if i := slices.IndexFunc(r.Path, func(s ReadStep) bool { return s.Any }); i >= 0 {
 			r.Path = r.Path[:i]
 		}

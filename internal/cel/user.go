@@ -52,6 +52,9 @@ func needsNoObject(a *celast.AST) bool {
 // requestMembers returns the members of the variable request that an expression reads, and whether it reads it as a whole. It
 // errs on the side of more: a request of which no member is named counts as read with everything in it.
 func requestMembers(a *celast.AST) (members []string, isWhole bool) {
+	if usesIn(a)&plan.UsesRequest == 0 {
+		return nil, false
+	}
 	named := map[int64]string{} // mentions of request, with the member that is read
 	celast.PreOrderVisit(a.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
 		switch e.Kind() {
