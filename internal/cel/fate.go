@@ -60,7 +60,7 @@ func (o openTypes) add(t *apiservercel.DeclType, s *spec.Schema) {
 			if !ok {
 				plain = name
 			}
-			if property, ok := s.Properties[plain]; ok {
+			if property, ok := s.Properties[plain]; ok && isComposed(field.Type) {
 				o.add(field.Type, &property)
 			}
 		}

@@ -55,7 +55,7 @@ func typeNamed(t *apiservercel.DeclType, s *spec.Schema) *apiservercel.DeclType 
 			if !ok {
 				plain = name
 			}
-			if property, ok := s.Properties[plain]; ok {
+			if property, ok := s.Properties[plain]; ok && isComposed(field.Type) {
 				field.Type = typeNamed(field.Type, &property)
 			}
 		}
@@ -65,6 +65,9 @@ func typeNamed(t *apiservercel.DeclType, s *spec.Schema) *apiservercel.DeclType 
 	}
 	return t
 }
+
+// isComposed reports whether a type may have parts.
+func isComposed(t *apiservercel.DeclType) bool { return t.IsList() || t.IsMap() || t.IsObject() }
 
 // A TypeChecker checks the expressions of an admission policy against the type of
 // the objects that it matches, as kube-apiserver does for the status of a

@@ -60,7 +60,13 @@ func (d *deriver) take(e celast.Expr, want bool) *clause {
 	if c, ok := d.union(e, want); ok {
 		return c
 	}
-	return &clause{kind: clauseAtom, atom: d.atom(e, want), source: d.source(e)}
+	return d.atomic(e, want)
+}
+
+// atomic is a clause that is not taken apart.
+func (d *deriver) atomic(e celast.Expr, want bool) *clause {
+	a := d.atom(e, want)
+	return &clause{kind: clauseAtom, atom: &a, source: d.source(e)}
 }
 
 // conjuncts are the conditions that must hold all together.
@@ -167,7 +173,8 @@ func (d *deriver) unless(e celast.Expr, parts []demand, want bool) *clause {
 		alternatives[i] = clauses[at]
 	}
 	c.source = d.source(e)
-	c.parts = []*clause{{kind: clauseAtom, atom: anyOf(alternatives), source: c.source, want: want}}
+	any := anyOf(alternatives)
+	c.parts = []*clause{{kind: clauseAtom, atom: &any, source: c.source, want: want}}
 	return c
 }
 
@@ -194,7 +201,7 @@ func (d *deriver) choice(args []celast.Expr, want bool) *clause {
 func (d *deriver) variable(e celast.Expr, i int, want bool) *clause {
 	m := d.variables.all[i]
 	if m.whenTrue == nil || d.level > 0 {
-		return &clause{kind: clauseAtom, atom: d.atom(e, want), source: d.source(e)}
+		return d.atomic(e, want)
 	}
 	c := *m.whenFalse
 	if want {
@@ -226,7 +233,7 @@ func (d *deriver) each(e celast.Expr, l loop, want bool) (*clause, bool) {
 	if !items.ofObject() || items.kind == operandPlace && items.place.base == baseKey {
 		return nil, false
 	}
-	c := &clause{kind: clauseEach, items: items, over: d.plan(over), mapped: mapped, names: [2]string{l.name, l.second}, source: d.source(e)}
+	c := &clause{kind: clauseEach, source: d.source(e), eachItem: &eachItem{items: items, over: d.plan(over), mapped: mapped, names: [2]string{l.name, l.second}}}
 	if items.kind != operandPlace {
 		// Items of lists that were put together are found by their positions.
 		items = operand{kind: operandPlace, place: items.about}

@@ -161,7 +161,7 @@ func (x *explainer) under(when []statement, c *clause) {
 
 // unexplained is for a clause without a part that is known to be false.
 func (x *explainer) unexplained(c *clause) {
-	x.add(x.failure(&clause{kind: clauseAtom, atom: atom{subject: c.about()}}), c.source)
+	x.add(x.failure(&clause{kind: clauseAtom, atom: &atom{subject: c.about()}}), c.source)
 }
 
 // add notes a failure: a cause of its own, or of an item.

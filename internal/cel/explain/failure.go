@@ -62,7 +62,7 @@ func (x *explainer) chosen(p place) document.Node {
 
 // failure is the failure of a clause that is no composition.
 func (x *explainer) failure(c *clause) *field.Error {
-	a := &c.atom
+	a := c.atom
 	err := &field.Error{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}}
 	var n document.Node
 	found := false

@@ -43,7 +43,7 @@ func (x *explainer) whole(c *clause) *field.Error {
 			a.subject.text = ""
 		}
 	}
-	return x.failure(&clause{kind: clauseAtom, atom: a})
+	return x.failure(&clause{kind: clauseAtom, atom: &a})
 }
 
 func (x *explainer) visit(c *clause) {

@@ -32,15 +32,18 @@ type clause struct {
 	// of clauseUnless, and the conditions of the two parts of clauseChoice
 	when, otherwise []statement
 
-	// of clauseEach
+	*eachItem       // of clauseEach; nil for others
+	atom      *atom // of clauseAtom; nil for others
+}
+
+// An eachItem is what a clause says of a list whose items it looks at.
+type eachItem struct {
 	level       int
 	over        *cel.Program // gives the items
 	items       operand
 	names       [2]string    // of the loop's variables
 	mapped      *cel.Program // gives the items as the body sees them, if they are made of the items of over
 	description sentence     // of the whole list
-
-	atom atom // of clauseAtom
 }
 
 // An atom is a demand on one operand that is not made of others.

@@ -65,7 +65,7 @@ func (d *deriver) quantified(l loop, over operand, some, want bool) (a atom, ok 
 		if c.kind != clauseAtom {
 			return
 		}
-		a, ok = c.atom, c.atom.kind == atomPlain && c.atom.subject.kind != operandLiteral
+		a, ok = *c.atom, c.atom.kind == atomPlain && c.atom.subject.kind != operandLiteral
 		// "must not start with 'a' or 'b'" is said of all, "must start with 'a' or 'b'" of some.
 		ok = ok && some != a.exempts && a.subject.text != "" || ok && some != a.exempts && a.subject.kind == operandPlace
 		if a.exempts {

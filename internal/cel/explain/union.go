@@ -91,7 +91,7 @@ func numberOf(fields []place, op string, n int64) (*clause, bool) {
 	default:
 		return nil, false
 	}
-	return &clause{kind: clauseAtom, atom: a}, true
+	return &clause{kind: clauseAtom, atom: &a}, true
 }
 
 // together demands that two fields are both set or both unset, or that exactly one of them is set.
@@ -104,9 +104,9 @@ func (d *deriver) together(a, b place, same bool) *clause {
 	names := []string{a.text(), b.text()}
 	about := commonPlace([]place{a, b})
 	if !same || slices.Contains(names, "") || a.base != b.base || a.level != b.level {
-		return &clause{kind: clauseAtom, atom: atom{subject: about}}
+		return &clause{kind: clauseAtom, atom: &atom{subject: about}}
 	}
-	return &clause{kind: clauseAtom, atom: atom{kind: atomSentence, subject: about,
+	return &clause{kind: clauseAtom, atom: &atom{kind: atomSentence, subject: about,
 		must: "must have both of " + strings.Join(names, " and ") + " or neither",
 		is:   "both of " + strings.Join(names, " and ") + " are set or neither is"}}
 }

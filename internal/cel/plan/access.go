@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -17,12 +19,12 @@ func (c *chain) code() code { return code{eval: c.eval, chain: c} }
 // of a value whose type is known, which continues the path.
 func (c *chain) then(l link, name string, known bool) *chain {
 	next := *c
-	next.links = append(append([]link{}, c.links...), l)
+	next.links = slices.Concat(c.links, []link{l})
 	next.units++
 	next.optional = c.optional || l.optional
 	next.typ = nil
 	if known && c.direct() {
-		next.path = append(append([]document.Name{}, c.path...), document.NewName(name))
+		next.path = slices.Concat(c.path, []document.Name{document.NewName(name)})
 		next.typ = l.child
 		if next.keyed = c.base == nil && c.local < 0; next.keyed {
 			next.whole, next.most = newPathKey(c.slot, next.path), c.whole
