@@ -17,29 +17,19 @@ import (
 // newMetadata is the shape of metadata. It says how ObjectMeta is read, not what is right in it; if
 // keepUnknown is set, fields that it does not name are left alone.
 func newMetadata(keepUnknown bool) *Shape {
-	text := func() *Shape { return newShape(document.String, "string") }
-	instant := func() *Shape {
-		s := text()
-		s.text = &textRules{minLength: -1, maxLength: -1, format: &format.Format{
-			Name: "date-time", Quick: format.QuickDateTime, Decide: func(s string) bool {
-				_, err := time.Parse(time.RFC3339, s)
-				return err == nil
-			},
-		}}
-		return s
-	}
-	integer := func() *Shape {
-		s := newShape(document.Number, "integer")
-		s.accepts[document.Number] = integral
-		return s
-	}
-	truth := func() *Shape { return newShape(document.Bool, "boolean") }
-	texts := func() *Shape {
-		s := newShape(document.Object, "object")
-		s.object.others, s.object.additional = othersAllowed, text()
-		s.object.additional.null = nullIsEmpty
-		return s
-	}
+	text, integer, truth := newShape(document.String, "string"), newShape(document.Number, "integer"), newShape(document.Bool, "boolean")
+	integer.accepts[document.Number] = integral
+	instant := newShape(document.String, "string")
+	instant.text = &textRules{minLength: -1, maxLength: -1, format: &format.Format{
+		Name: "date-time", Quick: format.QuickDateTime, Decide: func(s string) bool {
+			_, err := time.Parse(time.RFC3339, s)
+			return err == nil
+		},
+	}}
+	value := newShape(document.String, "string")
+	value.null = nullIsEmpty
+	texts := newShape(document.Object, "object")
+	texts.object.others, texts.object.additional = othersAllowed, value
 	list := func(items *Shape) *Shape {
 		s := newShape(document.Array, "array")
 		s.list.items = items
@@ -56,15 +46,15 @@ func newMetadata(keepUnknown bool) *Shape {
 	anything := &Shape{preserves: true, accepts: anyKind}
 	anything.summarise()
 	meta := object(map[string]*Shape{
-		"name": text(), "generateName": text(), "namespace": text(), "selfLink": text(), "uid": text(), "resourceVersion": text(),
-		"generation": integer(), "creationTimestamp": instant(), "deletionTimestamp": instant(),
-		"deletionGracePeriodSeconds": integer(), "labels": texts(), "annotations": texts(), "finalizers": list(text()),
+		"name": text, "generateName": text, "namespace": text, "selfLink": text, "uid": text, "resourceVersion": text,
+		"generation": integer, "creationTimestamp": instant, "deletionTimestamp": instant,
+		"deletionGracePeriodSeconds": integer, "labels": texts, "annotations": texts, "finalizers": list(text),
 		"ownerReferences": list(object(map[string]*Shape{
-			"apiVersion": text(), "kind": text(), "name": text(), "uid": text(), "controller": truth(), "blockOwnerDeletion": truth(),
+			"apiVersion": text, "kind": text, "name": text, "uid": text, "controller": truth, "blockOwnerDeletion": truth,
 		})),
 		"managedFields": list(object(map[string]*Shape{
-			"manager": text(), "operation": text(), "apiVersion": text(), "time": instant(), "fieldsType": text(),
-			"fieldsV1": anything, "subresource": text(),
+			"manager": text, "operation": text, "apiVersion": text, "time": instant, "fieldsType": text,
+			"fieldsV1": anything, "subresource": text,
 		})),
 	})
 	meta.preserves = keepUnknown
