@@ -41,7 +41,7 @@ func (w *warnings) fail(e Expression, prefix string, err error, forAll bool) {
 // fates finds expressions that fail for every object of the matched kinds, or of some of them. Kinds that the conditions of
 // the policy leave out do not count.
 func (w *warnings) fates(p *Policy, checkers []*checker) {
-	tells := slices.ContainsFunc(p.Conditions, func(c admissionv1.MatchCondition) bool { return tellsKinds.MatchString(c.Expression) })
+	tells := slices.ContainsFunc(p.Conditions, func(c admissionv1.MatchCondition) bool { return tellsKinds(c.Expression) })
 	judged := slices.DeleteFunc(slices.Clone(checkers), func(c *checker) bool {
 		return slices.ContainsFunc(p.Conditions, func(m admissionv1.MatchCondition) bool {
 			fate, _ := c.Fate(w.parse(m.Expression))
@@ -63,7 +63,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 			}
 		}
 		switch {
-		case len(failing) == 0 || len(checkers) > 1 && (tells || tellsKinds.MatchString(e.Text)):
+		case len(failing) == 0 || len(checkers) > 1 && (tells || tellsKinds(e.Text)):
 		case len(failing) == len(judged) && p.isWhollyKnown(checkers):
 			w.fail(e, cel.FailsAlways, first, true)
 		case p.Defaulting: // the condition of the default may leave these kinds out

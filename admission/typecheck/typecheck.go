@@ -211,7 +211,7 @@ func newWarnings(p *Policy) *warnings {
 // or fits one of them.
 func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker, *cel.Parsed) error) {
 	p, texts := w.parse(e.Text), make([]string, len(checkers))
-	natives, fits := 0, tellsKinds.MatchString(e.Text)
+	natives, fits := 0, tellsKinds(e.Text)
 	for i, c := range checkers {
 		texts[i] = c.say(check(c, p))
 		if !c.kind.Own {
@@ -263,8 +263,13 @@ func (w *warnings) unasked(p *Policy, k Kind) {
 	}
 }
 
-// tellsKinds finds expressions that distinguish kinds.
-var tellsKinds = regexp.MustCompile(`\b(?:object|oldObject)\.kind\b|\brequest\.(?:kind|resource|requestKind|requestResource)\b`)
+// tellsKinds reports whether an expression distinguishes kinds.
+func tellsKinds(expression string) bool {
+	return (strings.Contains(expression, ".kind") || strings.Contains(expression, ".resource") || strings.Contains(expression, ".request")) &&
+		kindMention.MatchString(expression)
+}
+
+var kindMention = regexp.MustCompile(`\b(?:object|oldObject)\.kind\b|\brequest\.(?:kind|resource|requestKind|requestResource)\b`)
 
 func (w *warnings) add(path *field.Path, text string) {
 	if text == "" {
