@@ -59,8 +59,8 @@ func (b *bound[P, B]) bind(l *loader, o *manifest.Object, policy string, params 
 // compile compiles all policies with their bindings, and returns the ones that are bound.
 func (b *bound[P, B]) compile(l *loader, kind string) []P {
 	slices.SortFunc(b.policies, func(x, y boundPolicy[P, B]) int { return cmp.Compare(x.from.Name, y.from.Name) })
-	compiledFor := map[string][]B{}
-	isBound := map[string]bool{} // also by bindings that did not compile
+	compiledFor := make(map[string][]B, len(b.bindings))
+	isBound := make(map[string]bool, len(b.bindings)) // also by bindings that did not compile
 	for _, one := range b.bindings {
 		isBound[one.policy] = true
 		if one.ok {

@@ -107,7 +107,8 @@ func (j *inForce) seldom(o *manifest.Object, path, format string, args ...any) {
 
 // The mark that it is meant if an object, or the files of a folder, can never apply.
 const (
-	unusedMark     = "admission-gateway.io/unused"
+	unusedMark     = "admission-gateway.io" + unusedName
+	unusedName     = "/unused"
 	unusedKey      = "x-admission-gateway-unused" // of a document
 	allowedMark    = "Allow"
 	annotationsKey = "metadata.annotations"
@@ -129,7 +130,7 @@ func markOf(o *manifest.Object) (n document.Node, path string) {
 		n, _ = o.At(unusedKey)
 		return n, unusedKey
 	}
-	if !bytes.Contains(o.JSON, []byte(unusedMark)) {
+	if !bytes.Contains(o.JSON, []byte(unusedName)) {
 		return n, ""
 	}
 	for _, at := range [...]string{annotationsKey, labelsKey} {

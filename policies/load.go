@@ -76,7 +76,6 @@ func newLoader(g *Gateway) *loader {
 		kept:    reuse.After(nil),
 		parts:   map[reflect.Type]any{},
 		texts:   map[string][]byte{},
-		known:   map[objectID]*manifest.Object{},
 		objects: map[objectID]*Object{},
 		bundles: map[string]string{},
 		unused:  map[string]bool{},
@@ -91,7 +90,7 @@ func (l *loader) load(s *source.Source) *Set {
 	l.source, l.Found, l.plans.focus = s, slices.Clone(s.Found), s.Focus
 	l.held.Open(l.gateway.Memory, nil)
 	defer l.held.Close()
-	if sizeOf(s.Files) > largeFiles {
+	if l.sizeOfNew(s.Files) > largeFiles {
 		defer memory.Spare()()
 	}
 	for _, one := range stages {
@@ -125,9 +124,12 @@ func (l *loader) isStopped() bool {
 // largeFiles is how many bytes of files take much more memory to load than the process has otherwise.
 const largeFiles = 1 << 20
 
-func sizeOf(files []source.File) (bytes int) {
+// sizeOfNew returns how many bytes the files have that the set before does not share.
+func (l *loader) sizeOfNew(files []source.File) (bytes int) {
 	for i := range files {
-		bytes += len(files[i].Data)
+		if _, found := reuse.Find[fileRead](l.kept, fileKey{files[i].Name, files[i].Sum()}); !found {
+			bytes += len(files[i].Data)
+		}
 	}
 	return bytes
 }
@@ -287,6 +289,7 @@ func weightOf(f *source.File) int {
 
 // take takes the objects one by one.
 func (l *loader) take() {
+	l.known = make(map[objectID]*manifest.Object, len(l.all))
 	for _, o := range l.all {
 		if l.isStopped() {
 			return

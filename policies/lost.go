@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
 )
@@ -12,7 +13,7 @@ import (
 type namedResource struct {
 	group, name string // either may be "*"
 	by          *manifest.Object
-	path        string
+	at          document.Node
 }
 
 // definitions are the groups and resources that files describe.
@@ -43,7 +44,7 @@ func (j *inForce) namedResources(objects []*manifest.Object) (named []namedResou
 				name, _, _ := strings.Cut(r.Str(), "/")
 				for _, group := range orAny(textsIn(memberOf(b.Node, "apiGroups"))) {
 					if name != anyName || group != anyName {
-						named = append(named, namedResource{group, name, o, r.Path()})
+						named = append(named, namedResource{group, name, o, r})
 					}
 				}
 			}
@@ -81,7 +82,7 @@ func (s *Set) lostSince(before *Set) []Finding {
 		if n.group != anyName {
 			what += " of the group '" + n.group + "'"
 		}
-		found.At(n.by, Error, n.path, "needs the definition of %s, which the policy files had until now: put it back, take away the rule too, "+
+		found.At(n.by, Error, n.at.Path(), "needs the definition of %s, which the policy files had until now: put it back, take away the rule too, "+
 			"or say with the annotation '%s: %s' of the object that it is meant", what, unusedMark, allowedMark)
 	}
 	return slices.CompactFunc(finding.Sort(found.Found), func(a, b Finding) bool { return a == b })

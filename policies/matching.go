@@ -20,14 +20,17 @@ type matchBlock struct {
 
 // matchBlocks returns the blocks of an object that choose requests by groups and resources.
 func matchBlocks(o *manifest.Object) (blocks []matchBlock) {
-	for _, path := range [...]string{"spec.matchConstraints.resourceRules", "spec.matchResources.resourceRules"} {
-		rules, _ := o.At(path)
+	spec := memberOf(o.Document().Root(), "spec")
+	for _, name := range [...]string{"matchConstraints", "matchResources"} {
+		rules := memberOf(memberOf(spec, name), "resourceRules")
 		for n := rules.First(); n.Valid(); n = n.Next() {
 			blocks = append(blocks, matchBlock{Node: n})
 		}
 	}
-	if match, found := o.At("spec.match"); found && o.Kind == "RateLimitPolicy" {
-		blocks = append(blocks, matchBlock{match, true})
+	if o.Kind == "RateLimitPolicy" {
+		if match := memberOf(spec, "match"); match.Valid() {
+			blocks = append(blocks, matchBlock{match, true})
+		}
 	}
 	return blocks
 }

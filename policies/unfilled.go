@@ -126,7 +126,7 @@ func (l *loader) unaskedWidely(o *manifest.Object, states []string, kinds *known
 // mayHaveWildcards reports whether an object may have a string that begins with a wildcard. A JSON file may write it as an
 // escape.
 func mayHaveWildcards(o *manifest.Object) bool {
-	return bytes.Contains(o.JSON, []byte(`"`+anyName)) || bytes.Contains(o.JSON, []byte(`\u`))
+	return bytes.Contains(o.JSON, []byte(anyName)) && bytes.Contains(o.JSON, []byte(`"`+anyName)) || bytes.Contains(o.JSON, []byte(`\u`))
 }
 
 // asksForKind finds expressions that ask of which kind or resource an object is.

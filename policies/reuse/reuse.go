@@ -14,11 +14,10 @@ type Store struct{ before, now map[any]any }
 
 // After returns a store for a set that may share what the set of another store has; nil: it shares nothing.
 func After(before *Store) *Store {
-	s := &Store{now: map[any]any{}}
-	if before != nil {
-		s.before = before.now
+	if before == nil {
+		return &Store{now: map[any]any{}}
 	}
-	return s
+	return &Store{before: before.now, now: make(map[any]any, len(before.now))}
 }
 
 // Close releases what the previous set had and this one does not.
