@@ -55,6 +55,7 @@ func NewPlain(r *Registry, reach Reach, v View) *Plain {
 		}
 	}
 	p.registry = r.selected(covered, &v.Place)
+	p.registry.eachTemplate(func(template string) { p.spellings.note(template) })
 	return p
 }
 
@@ -129,11 +130,16 @@ func (p *Plain) Methods() []string { return p.registry.Methods() }
 // checked. So is a request of a method that no file describes at a path that files describe for others: the
 // resource is returned then, if it has objects of its own there.
 func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
-	info := Info{}
-	if !p.spellings.any {
-		info.undescribed(method, target)
+	info := Undescribed(method, target)
+	if !p.spellings.any || p.spellings.isElsewhere(info.Path) {
 		return info, nil, nil
 	}
+	return p.look(method, target)
+}
+
+// look is Resolve for a path that may be described.
+func (p *Plain) look(method string, target []byte) (Info, *Resource, error) {
+	info := Info{}
 	res, found, err := p.resolve(method, unsafe.String(unsafe.SliceData(target), len(target)), &info)
 	switch {
 	case err != nil:

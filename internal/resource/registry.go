@@ -111,6 +111,18 @@ func (r *Registry) indexDocumented() (errs []error) {
 	return errs
 }
 
+// eachTemplate calls f for each template of a path.
+func (r *Registry) eachTemplate(f func(template string)) {
+	for _, res := range r.resources {
+		for _, template := range res.Paths {
+			f(template)
+		}
+	}
+	for _, d := range r.documented {
+		f(d.Template)
+	}
+}
+
 // A definition distinguishes resources. A resource may have several operations beside its objects.
 type definition struct {
 	schema.GroupVersionResource

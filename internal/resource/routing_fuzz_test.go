@@ -84,6 +84,7 @@ func FuzzRouting(f *testing.F) {
 				return
 			}
 		}
+		sameLook(t, api, method, path)
 		info, _, err := api.Resolve(method, []byte(path))
 		got, want := "", slowly(method, path)
 		if info.Documented != nil {

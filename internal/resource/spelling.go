@@ -32,6 +32,7 @@ type spelling struct {
 	end      MethodSet // the methods that are described for a path that ends here
 	others   []string  // those of them that no verb has
 	below    bool      // whatever is below is described
+	isEnd    bool      // a file has a path that ends here, described or not
 }
 
 type spelledEdge struct {
@@ -58,16 +59,21 @@ func (s *spellings) addBelow(template string) {
 	s.lead(template).below = true
 }
 
-// lead returns the node at the end of a path.
+// lead returns the node at the end of a path that is described.
 func (s *spellings) lead(template string) *spelling {
 	s.any = true
+	return s.note(template)
+}
+
+// note keeps a path that a file has, described or not, and returns the node at its end.
+func (s *spellings) note(template string) *spelling {
 	n := &s.root
-	if template == "/" {
-		return n
+	if template != "/" {
+		for segment := range strings.SplitSeq(strings.Trim(template, "/"), "/") {
+			n = n.step(segment)
+		}
 	}
-	for segment := range strings.SplitSeq(strings.Trim(template, "/"), "/") {
-		n = n.step(segment)
-	}
+	n.isEnd = true
 	return n
 }
 

@@ -194,6 +194,7 @@ func FuzzSpelling(f *testing.F) {
 	f.Fuzz(func(t *testing.T, p string) {
 		if p != "" {
 			checkSpelling(t, api, p, map[string]int{})
+			sameLook(t, api, "POST", p)
 		}
 	})
 }
