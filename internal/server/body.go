@@ -83,6 +83,9 @@ func (b *bodyBuffer) readLength(in *input, length int) error {
 		b.bytes = there
 		return nil
 	}
+	if err := b.enlarge(min(length, max(promised*len(there), firstBody))); err != nil {
+		return err
+	}
 	if err := b.append(there, length); err != nil {
 		return err
 	}
@@ -94,9 +97,9 @@ func (b *bodyBuffer) readLength(in *input, length int) error {
 	return nil
 }
 
-// fill reads straight from the socket into the body, which may become so long.
+// fill reads straight from the socket into the body, which is announced to become so long.
 func (b *bodyBuffer) fill(in *input, most int) error {
-	room, err := b.room(most)
+	room, err := b.room(most, promised)
 	if err != nil {
 		return err
 	}

@@ -121,6 +121,30 @@ func TestAnnouncedBodies(t *testing.T) {
 	}
 }
 
+// TestArrivingBodies: a body takes no more memory than eight times what has arrived of it, whatever is announced.
+func TestArrivingBodies(t *testing.T) {
+	backend := h1test.NewRecorder(t)
+	r := newRelay(t, upstream.Config{Endpoints: []string{backend.URL()}})
+	_, addr := r.start(t, Options{})
+	const length = 3_000_000
+	nc, br := h1test.Dial(t, addr)
+	h1test.Send(t, nc, h1test.PostHead+"Content-Length: "+strconv.Itoa(length)+"\r\n\r\n")
+	sent := 0
+	for _, until := range []int{20_000, 100_000, 140_000, 600_000} {
+		before := r.memory.InUse()
+		h1test.Send(t, nc, strings.Repeat("a", until-sent))
+		sent = until
+		testutil.Eventually(t, "the body to take memory", func() bool { return r.memory.InUse() > before || before >= int64(until) })
+		if n := r.memory.InUse(); n > 8*int64(until) {
+			t.Errorf("%d bytes of the budget are in use for %d", n, until)
+		}
+	}
+	h1test.Send(t, nc, strings.Repeat("a", length-sent))
+	if got, _ := h1test.ReadAnswer(t, br, false); got.StatusCode != 200 {
+		t.Errorf("answered %d %s", got.StatusCode, got.Content)
+	}
+}
+
 func TestBodyBudget(t *testing.T) {
 	backend := h1test.NewRecorder(t)
 	r := newRelay(t, upstream.Config{Endpoints: []string{backend.URL()}})

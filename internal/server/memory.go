@@ -20,6 +20,12 @@ type Memory struct {
 const (
 	smallestClass = 15
 	largestClass  = 22
+
+	// firstBody is how much memory a body may take that does not fit the buffer of the connection.
+	firstBody = 64 << 10
+	// growth is how many times as much memory as it fills a body may take then, and promised the
+	// same of a body whose client has said how long it is: each step copies what has arrived.
+	growth, promised = 2, 8
 )
 
 // NewMemory returns the memory that a budget allows for; full returns the answer to a request
@@ -63,7 +69,7 @@ func (b *bodyBuffer) hasMemory() bool { return b.taken != nil }
 // append adds bytes to the body, which may become so long.
 func (b *bodyBuffer) append(p []byte, most int) error {
 	for len(p) > 0 {
-		room, err := b.room(most)
+		room, err := b.room(most, growth)
 		if err != nil {
 			return err
 		}
@@ -78,21 +84,29 @@ func (b *bodyBuffer) append(p []byte, most int) error {
 func (b *bodyBuffer) grow(n int) { b.bytes = b.bytes[:len(b.bytes)+n] }
 
 // room returns free memory behind the body, not beyond so many bytes of body. If there is none the
-// memory doubles.
-func (b *bodyBuffer) room(most int) ([]byte, error) {
+// memory grows so many times.
+func (b *bodyBuffer) room(most, times int) ([]byte, error) {
 	n := len(b.bytes)
 	if n == len(b.taken) {
-		class := max(bits.Len(uint(min(most, max(2*n, 64<<10))-1)), smallestClass)
-		if !b.holder.Grow(1 << class) {
-			return nil, b.memory.full()
+		if err := b.enlarge(min(most, max(times*n, firstBody))); err != nil {
+			return nil, err
 		}
-		larger := b.memory.Take(class)
-		copy(larger, b.bytes)
-		b.giveBack()
-		b.taken, b.class = larger, class
-		b.bytes = larger[:n]
 	}
 	return b.taken[n:min(len(b.taken), most)], nil
+}
+
+// enlarge moves the body to memory of at least so many bytes.
+func (b *bodyBuffer) enlarge(size int) error {
+	class := max(bits.Len(uint(size-1)), smallestClass)
+	if !b.holder.Grow(1 << class) {
+		return b.memory.full()
+	}
+	n, larger := len(b.bytes), b.memory.Take(class)
+	copy(larger, b.bytes)
+	b.giveBack()
+	b.taken, b.class = larger, class
+	b.bytes = larger[:n]
+	return nil
 }
 
 // release forgets the body.

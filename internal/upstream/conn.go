@@ -26,7 +26,8 @@ type conn struct {
 
 	socket  socket
 	isHasty bool // reads take what has arrived, and do not wait
-	near    near // the answer, while its first bytes are read in the wait for them
+	near    near // the answer, while its bytes are read without waiting
+	isMore  bool // the last read filled all its room: more has arrived, most likely
 
 	readBy, writeBy time.Time // the deadlines that are set
 
@@ -36,8 +37,8 @@ type conn struct {
 	vector net.Buffers
 }
 
-// near is the read of the first bytes of an answer. It is made in the wait for them, which spares a second call that could
-// wait.
+// near is the read of bytes that have arrived. The one of the first bytes of an answer is made in the wait for them, which
+// spares a second call that could wait.
 type near struct {
 	isOn   bool // reads are of the socket fd, and do not wait
 	fd     uintptr
@@ -50,8 +51,11 @@ type socket struct {
 	raw     syscall.RawConn // nil without access
 	look    func(fd uintptr)
 	turn    func(fd uintptr) bool
+	take    func(fd uintptr) bool
 	outward turn
-	stirred bool // what look found: bytes, an end or an error
+	inward  []byte // take reads into it
+	taken   int    // by take
+	stirred bool   // what look found: bytes, an end or an error
 }
 
 // openSocket gives the connection access to its raw socket.
@@ -62,7 +66,7 @@ func (cn *conn) openSocket() {
 	}
 	if raw, err := sc.SyscallConn(); err == nil {
 		s := &cn.socket
-		s.raw, s.turn = raw, cn.turn
+		s.raw, s.turn, s.take = raw, cn.turn, cn.take
 		s.look = func(fd uintptr) { s.stirred = peek.Arrived(fd) }
 	}
 }
@@ -134,6 +138,31 @@ func (cn *conn) readNear(fd uintptr) bool {
 	return true
 }
 
+// take reads what has come, and does not wait. The read that follows returns an error.
+func (cn *conn) take(fd uintptr) bool {
+	r, s := &cn.near, &cn.socket
+	r.fd = fd
+	if s.taken, r.failed = r.read(s.inward, cn.Conn); r.failed == errNotYet {
+		r.failed = nil
+	}
+	return true
+}
+
+// readMore reads what has come of an answer of which the last read left some, most likely.
+func (cn *conn) readMore(p []byte) (int, error) {
+	s := &cn.socket
+	s.inward, s.taken = p, 0
+	err := s.raw.Read(s.take)
+	s.inward = nil
+	if cn.isMore = s.taken == len(p); s.taken > 0 {
+		return s.taken, nil
+	}
+	if cn.near.failed == nil {
+		cn.near.failed = err
+	}
+	return 0, errNotYet
+}
+
 // read reads what has come.
 func (r *near) read(p []byte, c net.Conn) (int, error) {
 	n, waits, err := peek.Read(r.fd, p)
@@ -177,22 +206,36 @@ func (cn *conn) await() error {
 // errNotYet is the error of a read that may not wait and finds nothing.
 var errNotYet = errors.New("nothing has arrived")
 
-// Read reads from the connection for the buffer over it. In haste it takes only what TLS has taken off the socket: to
-// ask the socket costs a system call, mostly in vain.
-func (cn *conn) Read(p []byte) (int, error) {
+// Read reads from the connection for the buffer over it. In haste it takes what TLS has taken off the socket, and asks the
+// socket only behind a read that may have left some: to ask costs a system call, mostly in vain.
+func (cn *conn) Read(p []byte) (n int, err error) {
 	switch r := &cn.near; {
 	case r.isOn:
-		return r.read(p, cn.Conn)
+		n, err = r.read(p, cn.Conn)
+	case r.failed != nil && cn.isHasty:
+		return 0, errNotYet
 	case r.failed != nil:
-		err := r.failed
-		r.failed = nil
+		err, r.failed = r.failed, nil
 		return 0, err
 	case !cn.isHasty:
-		return cn.Conn.Read(p)
+		n, err = cn.Conn.Read(p)
+	default:
+		return cn.readArrived(p)
 	}
-	if s, ok := cn.Conn.(*secure.Conn); ok {
-		if n, err := s.ReadArrived(p); n > 0 || err != nil {
+	cn.isMore = n == len(p)
+	return n, err
+}
+
+// readArrived is Read in haste.
+func (cn *conn) readArrived(p []byte) (int, error) {
+	switch nc := cn.Conn.(type) {
+	case *secure.Conn:
+		if n, err := nc.ReadArrived(p); n > 0 || err != nil {
 			return n, err
+		}
+	case *net.TCPConn:
+		if cn.isMore && peek.IsAble && cn.socket.raw != nil {
+			return cn.readMore(p)
 		}
 	}
 	return 0, errNotYet
