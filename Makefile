@@ -64,6 +64,7 @@ test: programs ## run all tests; those that take long in a sample
 
 test-packages:
 	$(SAMPLE) $$($(GO) list ./... | grep -vxF "$(QUICK_RACE)")
+	$(SAMPLE) -tags purego ./internal/octets ./internal/document # without assembly, as on other processors
 
 test-race:
 	$(SAMPLE) -race $(QUICK_RACE)

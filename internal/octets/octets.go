@@ -1,4 +1,4 @@
-// Package octets classifies eight bytes of a text at a time.
+// Package octets classifies eight bytes of a text at a time, and 64 if the processor can.
 //
 // A word is eight bytes, the first one in the lowest byte. What a function finds of a byte is the highest bit of the same
 // byte of its result.
