@@ -149,6 +149,10 @@ func shapes(tb testing.TB) []struct {
 		{"100KB", workloads(80)},
 		{"indented", indent(workload)},
 		{"indented_100KB", indent(workloads(50))},
+		{"environment", list(100, func(i int) string {
+			return fmt.Sprintf(`{"name":"SETTING_%d","value":"https://service-%d.payments.example.com/v1/settings"}`, i, i)
+		})},
+		{"prices", list(300, func(i int) string { return fmt.Sprintf(`{"price":%d.%02d,"discount":-0.5}`, i*i, i%100) })},
 		{"short_keys", list(1000, func(i int) string { return fmt.Sprintf(`{"a":"x","b":"y","cc":"z","d":"%d"}`, i) })},
 		{"long_strings", list(100, func(int) string { return `{"text":"` + long + `"}` })},
 		{"escapes", list(300, func(i int) string { return fmt.Sprintf(`{"line":"first \"quoted\"\nsecond\tline %d\n"}`, i) })},

@@ -3,23 +3,24 @@ package document
 import (
 	"math/bits"
 	"unsafe"
+
+	"github.com/admission-gateway/gateway/internal/octets"
 )
 
 // Words of eight equal bytes.
 const (
-	ones     = 0x0101010101010101
-	highBits = 0x8080808080808080
-	spaces   = 0x2020202020202020
-	zeros    = 0x3030303030303030
+	ones   = octets.Ones
+	spaces = ' ' * ones
+	zeros  = '0' * ones
 )
 
 // special marks, with the high bit of its byte, the first byte of w that may
 // not pass unseen in a string: a quotation mark, a backslash or a control
 // character. Bytes above the first marked one may be marked wrongly.
-func special(w uint64) uint64 { return belowZero(w) &^ w & highBits }
+func special(w uint64) uint64 { return belowZero(w) &^ w & octets.Highs }
 
 // specialOrWide is special that marks bytes beyond ASCII too.
-func specialOrWide(w uint64) uint64 { return (belowZero(w) | w) & highBits }
+func specialOrWide(w uint64) uint64 { return (belowZero(w) | w) & octets.Highs }
 
 // belowZero sets the high bit of the bytes that special marks, and of others only if they had it or
 // are above those. XOR with 2 takes the quotation mark to 0x20 and leaves control characters below.
@@ -33,7 +34,7 @@ func belowZero(w uint64) uint64 {
 // it may be marked wrongly.
 func notDigit(w uint64) uint64 {
 	w ^= zeros
-	return (w + (0x80-10)*ones | w) & highBits
+	return (w + (0x80-10)*ones | w) & octets.Highs
 }
 
 // firstMarked is the place of the first byte that is marked, from 0. One must be.
@@ -42,15 +43,15 @@ func firstMarked(marks uint64) int { return bits.TrailingZeros64(marks) >> 3 }
 // below has all bits of the bytes below the first one that is marked. One must be.
 func below(marks uint64) uint64 { return (marks - 1) &^ marks >> 7 }
 
-// blank reports whether a byte is one of the four that are white space in JSON.
-func blank(c byte) bool {
+// isBlank reports whether a byte is one of the four that are white space in JSON.
+func isBlank(c byte) bool {
 	return c <= ' ' && 1<<c&(1<<' '|1<<'\n'|1<<'\r'|1<<'\t') != 0
 }
 
 // skipBlank returns the offset of the next byte from i that is not blank.
 func skipBlank(src []byte, i int) int {
 	base := unsafe.Pointer(unsafe.SliceData(src))
-	for i < len(src) && blank(src[i]) {
+	for i < len(src) && isBlank(src[i]) {
 		i++
 		for i+8 <= len(src) {
 			word := load64(base, i) ^ spaces
@@ -83,6 +84,8 @@ type scanner struct {
 	count   uint32 // how many they are
 	folds   uint64 // a bit for each of their keys, which keys share that differ in case alone
 	closing byte   // the mark that ends it
+
+	seeker // of the ends of strings
 
 	top, first uint32 // the outermost container, and its first child
 	depth      int    // how many containers may still be opened

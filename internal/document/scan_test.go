@@ -232,6 +232,23 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// Strings and keys of any length are read from any offset, and what stands behind them.
+func TestScanOfLongTexts(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	text := strings.Repeat("abcdefg ", 400)
+	for size := 0; size < len(text); size += step {
+		for _, before := range []int{0, 1, size % 61, 1000 + size%67} {
+			for _, format := range []string{`["%s","%s",1]`, `["%s",{"%s":1.5},-1]`, `["%s","%s\n",{"a":"é"}]`} {
+				checkScan(t, fmt.Appendf(nil, format, text[:before], text[:size]), Limits{})
+			}
+		}
+		checkScan(t, fmt.Appendf(nil, `["%s`, text[:size]), Limits{})
+	}
+}
+
 // Objects of any size have each of their members, and no key twice.
 func TestScanOfManyMembers(t *testing.T) {
 	for n := range 70 {
@@ -255,12 +272,17 @@ func TestScanWide(t *testing.T) {
 		step = 7
 	}
 	for i := 0x80 << 16; i <= 0xffffff; i += step {
-		for _, text := range [][]byte{{byte(i >> 16), byte(i >> 8), byte(i)}, {byte(i >> 16), byte(i >> 8), byte(i), 0x80}} {
-			r, want := utf8.DecodeRune(text)
-			if r == utf8.RuneError && want == 1 {
-				want = 0
+		a, b, c := byte(i>>16), byte(i>>8), byte(i)
+		for _, text := range [][]byte{{a, b, c}, {a, b, c, 0x80}, {0xc3, 0xa4, a, b, c}} {
+			want := 0
+			for want < len(text) && text[want] >= utf8.RuneSelf {
+				r, size := utf8.DecodeRune(text[want:])
+				if r == utf8.RuneError && size == 1 {
+					break
+				}
+				want += size
 			}
-			if got := scanWide(text, 0); got != want {
+			if got := skipWide(text, 0); got != want {
 				t.Fatalf("% x: %d bytes, want %d", text, got, want)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/admission-gateway/gateway/internal/octets"
 	"github.com/admission-gateway/gateway/internal/quote"
 )
 
@@ -15,13 +16,13 @@ func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len
 func isASCII(s string) bool {
 	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)
 	if n <= 8 {
-		return shortWord(p, n)&highBits == 0
+		return shortWord(p, n)&octets.Highs == 0
 	}
 	all := load64(p, n-8)
 	for i := 0; i < n-8; i += 8 {
 		all |= load64(p, i)
 	}
-	return all&highBits == 0
+	return all&octets.Highs == 0
 }
 
 // scanString checks a string from the byte after its opening quotation mark. It
@@ -57,36 +58,40 @@ func scanString(src []byte, i int) (at int, flags uint32, code ErrorCode, msg st
 		case c < utf8.RuneSelf:
 			i++
 		default:
-			for { // characters beyond ASCII mostly come in words
-				size := scanWide(src, i)
-				if size == 0 {
-					return i, flags, Encoding, "strings must be valid UTF-8"
-				}
-				if i += size; i >= len(src) || src[i] < utf8.RuneSelf {
-					break
-				}
+			if i = skipWide(src, i); i < len(src) && src[i] >= utf8.RuneSelf {
+				return i, flags, Encoding, "strings must be valid UTF-8"
 			}
 		}
 	}
 }
 
-// scanWide returns the size of the character beyond ASCII at src[i], 0 if it is not valid UTF-8.
-func scanWide(src []byte, i int) int {
-	if i+4 <= len(src) {
-		word := load32(unsafe.Pointer(unsafe.SliceData(src)), i)
-		if word&0xc0e0 == 0x80c0 && word&0x1e != 0 { // two bytes, and no less would do
-			return 2
-		}
-		if word&0xc0c0f0 == 0x8080e0 { // three bytes; neither would less do, nor is it a surrogate
-			if least := word & 0x200f; least != 0 && least != 0x200d {
-				return 3
+// skipWide returns the offset of the next byte from i that is ASCII, or begins no valid character.
+func skipWide(src []byte, i int) int {
+	base := unsafe.Pointer(unsafe.SliceData(src))
+	for i < len(src) && src[i] >= utf8.RuneSelf {
+		if i+4 <= len(src) {
+			word := load32(base, i)
+			if word&0xc0e0 == 0x80c0 && word&0x1e != 0 { // two bytes, and no less would do
+				i += 2
+				if word >>= 16; word&0xc0e0 == 0x80c0 && word&0x1e != 0 { // again
+					i += 2
+				}
+				continue
+			}
+			if word&0xc0c0f0 == 0x8080e0 { // three bytes; neither would less do, nor is it a surrogate
+				if least := word & 0x200f; least != 0 && least != 0x200d {
+					i += 3
+					continue
+				}
 			}
 		}
+		r, size := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		i += size
 	}
-	if r, size := utf8.DecodeRune(src[i:]); r != utf8.RuneError || size > 1 {
-		return size
-	}
-	return 0
+	return i
 }
 
 // scanEscape checks the escape that b begins with. Surrogates must come in pairs.

@@ -59,7 +59,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/upstream/h2conn":  {[]string{"internal/h2", "internal/message"}, []string{"internal/upstream"}},
 	"internal/upstream":         {[]string{"internal/status", "internal/resource", "internal/circuit", "internal/h1", "internal/h2", "internal/message", "internal/peek", "internal/upstream/balance", "internal/upstream/h2conn", "internal/secure"}, []string{"cmd", "bench", "proxy", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain"}},
 	"internal/paint":            {nil, []string{"cmd", "internal/story"}},
-	"internal/octets":           {nil, []string{"internal/message", "internal/quote", "internal/resource", "internal/telemetry"}},
+	"internal/octets":           {nil, []string{"internal/document", "internal/message", "internal/quote", "internal/resource", "internal/telemetry"}},
 	"internal/peek":             {nil, []string{"internal/admin", "internal/server", "internal/upstream"}},
 	"internal/secure":           {nil, []string{"proxy", "internal/server", "internal/upstream"}},
 	"internal/message":          {[]string{"internal/octets", "internal/status"}, []string{"proxy", "internal/compress", "internal/cors", "internal/contract", "internal/openapi", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain", "internal/h1", "internal/h2", "internal/ingress", "internal/server", "internal/upstream", "internal/upstream/h2conn"}},
