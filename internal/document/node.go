@@ -76,16 +76,23 @@ func (n Node) Len() int {
 }
 
 // Get finds the member with the key.
-func (n Node) Get(key string) (Node, bool) { return n.lookup(key, hashString(key)) }
-
-// Lookup is Get for a key whose hash was computed before.
-func (n Node) Lookup(name Name) (Node, bool) { return n.lookup(name.text, name.hash) }
-
-func (n Node) lookup(key string, hash uint32) (Node, bool) {
+func (n Node) Get(key string) (Node, bool) {
 	if n.Kind() != Object {
 		return Node{}, false
 	}
-	i := n.d.find(n.i, key, hash)
+	i := n.d.find(n.i, key, hashString(key))
+	if i == 0 {
+		return Node{}, false
+	}
+	return Node{n.d, i}, true
+}
+
+// Lookup is Get for a key whose hash was computed before.
+func (n Node) Lookup(name Name) (Node, bool) {
+	if n.d == nil {
+		return Node{}, false
+	}
+	i := n.d.step(n.i, &name)
 	if i == 0 {
 		return Node{}, false
 	}

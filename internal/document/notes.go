@@ -32,6 +32,17 @@ func (m Marks) bits() uint32 {
 	return uint32(m&Sound)*flagSound | uint32(m&Complete)/uint32(Complete)*flagComplete
 }
 
+// marksOf are the marks that an entry's meta has.
+func marksOf(meta uint32) (marks Marks) {
+	if meta&flagSound != 0 {
+		marks = Sound
+	}
+	if meta&flagComplete != 0 {
+		marks |= Complete
+	}
+	return marks
+}
+
 // TakeNotes lets the author write on the values of the document, and forgets
 // what another one wrote.
 func (d *Document) TakeNotes(author *Noter) {

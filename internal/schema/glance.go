@@ -8,14 +8,19 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/compare"
 )
 
-// Most scalars are right at a glance. Walks ask the glance of their shape first, which is compiled from the keywords, and
-// [validator.plain] of what it does not take.
+// Most scalars are right at a glance, and most objects and lists if all in them is. So Prune leaves most of its walk to a
+// [document.Traverse] by forms, which are compiled from the keywords, and looks at what they do not take.
 
 // glanceOf makes the glance of a shape.
 func glanceOf(s *Shape) document.Glance {
 	g := document.NoGlance()
 	if s.logic != nil || s.enum != nil {
 		return g
+	}
+	for _, kind := range []document.Kind{document.Object, document.Array} {
+		if s.holdsAnything(kind) {
+			g.Kinds.Add(kind)
+		}
 	}
 	if s.accepts[document.Bool] == match {
 		g.Kinds.Add(document.Bool)
@@ -24,32 +29,85 @@ func glanceOf(s *Shape) document.Glance {
 		if s.text == nil {
 			g.Kinds.Add(document.String)
 		} else {
-			g.Shortest, g.Longest = s.text.sizes()
+			g.Strings(s.text.sizes())
 		}
 	}
 	switch verdict := s.accepts[document.Number]; {
 	case verdict == mismatch:
 	case s.number != nil:
-		g.Least, g.Most = s.number.integers()
+		g.Integers(s.number.integers())
 	case verdict == match:
 		g.Kinds.Add(document.Number)
 	default:
-		g.Least, g.Most = math.MinInt64, math.MaxInt64
+		g.Integers(math.MinInt64, math.MaxInt64)
 	}
 	return g
 }
 
-// know makes the table of an object's properties. There is no glance at members that every Kubernetes object has.
-func (o *objectRules) know() {
-	members := make([]document.KnownMember, len(o.properties))
-	for i := range o.properties {
-		p := &o.properties[i]
-		members[i] = document.KnownMember{Glance: document.NoGlance(), Bit: p.bit}
-		if p.implied == ordinary && p.Shape != nil {
-			members[i].Glance = glanceOf(p.Shape)
+// holdsAnything reports whether an object or list with the kind is right whatever is in it, and stays as it is.
+func (s *Shape) holdsAnything(kind document.Kind) bool {
+	if !s.keeps || !s.flat || s.accepts[kind] != match {
+		return false
+	}
+	if kind == document.Array {
+		return s.list.items == nil && s.list.size == nil && s.list.kind == nil
+	}
+	o := &s.object
+	return len(o.properties) == 0 && o.others == othersUnknown && !o.isClosed && o.size == nil && len(o.required) == 0
+}
+
+// formOf makes the form of a shape by the forms of what is in it.
+func formOf(s *Shape) document.Form {
+	f := document.Form{Glance: glanceOf(s), Of: s}
+	if s.accepts[document.String] == match && s.logic == nil && (s.enum != nil || s.text != nil) {
+		f.Text = s.takesText
+	}
+	if s.accepts[document.Object] == match {
+		o := &s.object
+		f.Object.Size, f.Object.Required, f.Object.Filled = o.size.bounds(), o.demanded, o.defaulted
+		switch {
+		case len(o.properties) > 0:
+			f.Object.Known = o.known()
+			f.Enters.Add(document.Object)
+		case o.additional != nil && !o.isClosed:
+			f.Object.Values = &o.additional.form
+			f.Enters.Add(document.Object)
+		}
+		if s.flat {
+			f.Decides.Add(document.Object)
 		}
 	}
-	o.known = document.NewKnown(o.names, members)
+	if s.accepts[document.Array] == match {
+		f.List.Size = s.list.size.bounds()
+		if s.list.items != nil {
+			f.List.Items = &s.list.items.form
+			f.Enters.Add(document.Array)
+		}
+		if s.flat && s.list.kind == nil {
+			f.Decides.Add(document.Array)
+		}
+	}
+	return f
+}
+
+// known makes the table of an object's properties. Of the members that every Kubernetes object has, kind and apiVersion
+// may be right at a glance if they are strings.
+func (o *objectRules) known() *document.Known {
+	members := make([]document.KnownMember, len(o.properties))
+	for i := range o.properties {
+		p, m := &o.properties[i], document.KnownMember{Glance: document.NoGlance()}
+		m.Bit = p.bit
+		switch {
+		case p.implied == typeMeta && p.Shape == nil:
+			m.Glance.Kinds.Add(document.String)
+		case p.implied == typeMeta:
+			m.Glance = p.Shape.form.Glance.Of(document.String)
+		case p.implied == ordinary && p.Shape != nil:
+			m.Glance, m.Inside = p.Shape.form.Glance, &p.Shape.form
+		}
+		members[i] = m
+	}
+	return document.NewKnown(o.names, members, o.notes != nil)
 }
 
 // sizes returns how many bytes a string may have that is surely right; 1 and 0 if that is not known.

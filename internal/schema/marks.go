@@ -54,8 +54,10 @@ func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	if at == nil {
 		return
 	}
-	at.object.notes, at.glance = notes, glanceOf(at)
-	at.object.know()
+	at.object.notes, at.keeps = notes, at.keeps || at.preserves
+	if at.list.items != nil {
+		at.list.items.keeps = at.keeps
+	}
 	inside := alone && !at.deep()
 	for i := range at.object.properties {
 		p := &at.object.properties[i]
@@ -71,6 +73,7 @@ func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	}
 	s.settleShape(at.object.additional, notes, inside)
 	s.settleShape(at.list.items, notes, inside)
+	at.form = formOf(at)
 }
 
 // Noted reports whether the notes on a document come from Prune for this schema.
@@ -122,7 +125,7 @@ func (w *validator) plain(s *Shape, c *document.Cursor, kind document.Kind) bool
 		if !ok {
 			text = w.str(c.Node())
 		}
-		return (s.text == nil || s.text.takes(text)) && (s.enum == nil || s.enum.hasString(text))
+		return s.takesText(text)
 	case kind == document.Number:
 		n := compare.NumberOf(c.Node())
 		return (verdict == match || n.Integral()) && (s.number == nil || s.number.takes(n)) && (s.enum == nil || s.enum.hasNumber(n))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -104,15 +105,17 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) e
 		d.Root().Mark(document.Complete)
 		return nil
 	}
-	p := pruner{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.judge != nil, locator: locator{top: d.Root(), shape: s.root, meta: s.meta}, origin: inObject, rules: s.metadata}
-	p.checker = s.validator(p.top, document.Node{})
-	p.checker.probing, p.checker.trusting, p.checker.items.filled = 1, true, true
-	defer p.checker.release()
-	switch c := p.top.Cursor(); c.Kind() {
+	p := pruners.Get().(*pruner)
+	defer p.release()
+	w := &p.checker
+	w.begin(s, d.Root(), document.Node{})
+	w.probing, w.trusting, w.items.filled = 1, true, true
+	p.pruning = pruning{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.judge != nil, locator: w.locator, origin: inObject, rules: s.metadata}
+	switch p.top.Kind() {
 	case document.Object:
-		p.top.Mark(p.object(s.root, c, s.root.preserves))
+		p.top.Mark(p.object(s.root, p.top))
 	case document.Array:
-		p.top.Mark(p.list(s.root, c, s.root.preserves))
+		p.top.Mark(p.list(s.root, p.top))
 	}
 	if p.err == nil {
 		return nil
@@ -120,8 +123,16 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) e
 	return p.err
 }
 
-// pruner is one walk of Prune.
+// pruner is one walk of Prune. It implements document.Visitor.
 type pruner struct {
+	pruning
+	checker validator // says what is right with a value
+}
+
+var pruners = sync.Pool{New: func() any { return &pruner{} }}
+
+// pruning is what a pruner forgets with the object.
+type pruning struct {
 	locator
 	d       *document.Document
 	unknown *Unknown
@@ -132,42 +143,48 @@ type pruner struct {
 	keepNulls   bool // also the nulls that stand for nothing
 	keepUnknown bool // outside of metadata: there is a judge, who says what is wrong with it
 
-	checker *validator  // says what is right with a value
-	rules   *meta.Rules // of the root's metadata
+	rules *meta.Rules // of the root's metadata
+}
+
+// release gives the walk back.
+func (p *pruner) release() {
+	p.pruning = pruning{}
+	p.checker.forget()
+	pruners.Put(p)
 }
 
 // fine are the marks of what nothing is to be said about.
 const fine = document.Sound | document.Complete
 
-// value prunes what is in the value at the cursor, and marks the value with what holds for it. keep
-// is the state of x-kubernetes-preserve-unknown-fields, which items inherit from their list and
-// members do not. Metadata is checked as a whole, see implied.
-func (p *pruner) value(s *Shape, c *document.Cursor, keep bool) (marks document.Marks) {
-	switch kind := c.Kind(); {
+// value prunes what is in the value at the cursor, and marks the value with what holds for it.
+// Metadata is checked as a whole, see implied.
+func (p *pruner) value(s *Shape, c *document.Cursor) (marks document.Marks) {
+	v, kind := c.Node(), c.Kind() // an edit may move what the cursor is at
+	switch {
 	case p.decodes:
-		return p.decoded(s, c, kind, keep)
+		return p.decoded(s, c, kind)
 	case kind == document.Object:
-		marks = p.object(s, *c, keep)
+		marks = p.object(s, v)
 	case kind == document.Array:
-		marks = p.list(s, *c, keep)
-	case s == nil || s.glance.Takes(c) || s.checks == checkNothing && kind != document.Null:
+		marks = p.list(s, v)
+	case s == nil || s.form.Glance.Takes(c) || s.checks == checkNothing && kind != document.Null:
 		marks = fine
 	default:
 		marks = p.scalar(s, c, kind)
 	}
-	c.Mark(marks)
+	v.Mark(marks)
 	return marks
 }
 
 // decoded is value within metadata.
-func (p *pruner) decoded(s *Shape, c *document.Cursor, kind document.Kind, keep bool) (marks document.Marks) {
+func (p *pruner) decoded(s *Shape, c *document.Cursor, kind document.Kind) (marks document.Marks) {
 	switch {
 	case !p.readable(s, c.Node()):
 		return 0
 	case kind == document.Object:
-		return p.object(s, *c, keep)
+		return p.object(s, c.Node())
 	case kind == document.Array:
-		return p.list(s, *c, keep)
+		return p.list(s, c.Node())
 	}
 	return fine
 }
@@ -188,110 +205,97 @@ func (p *pruner) scalar(s *Shape, c *document.Cursor, kind document.Kind) (marks
 	return marks
 }
 
-func (p *pruner) list(s *Shape, at document.Cursor, keep bool) (marks document.Marks) {
-	v := at.Node() // an edit may move what the cursor is at
-	var items *Shape
-	if s != nil {
-		items = s.list.items
+func (p *pruner) list(s *Shape, v document.Node) (marks document.Marks) {
+	if s != nil && s.list.items != nil {
+		return p.walk(s, v)
 	}
-	marks = fine
-	if keep = keep || p.keepsUnknown(); !keep || items != nil {
-		keep = keep || items != nil && items.preserves
-		for c := at.Children(); c.Valid(); c.Next() {
-			marks &= p.value(items, &c, keep)
-			if p.err != nil {
-				return 0
-			}
+	if !p.keeps(s) {
+		for c := v.Children(); c.Valid(); c.Next() {
+			p.value(nil, &c)
 		}
 	}
-	switch {
-	case marks&document.Sound == 0 || s == nil || p.decodes:
-		return marks
-	case s.flat && p.checker.flat(s, v) || !s.flat && p.checker.right(s, v):
-		return marks
-	}
-	return marks &^ document.Sound
-}
-
-func (p *pruner) object(s *Shape, at document.Cursor, keep bool) (marks document.Marks) {
-	v := at.Node() // an edit may move what the cursor is at
-	var seen uint64
-	keep = keep || p.keepsUnknown()
-	switch {
-	case s == nil:
-		if !p.keepsUnknown() {
-			p.clear(v)
-		}
-		return fine
-	case len(s.object.properties) > 0:
-		seen, marks = p.members(s, at, keep)
-	case s.object.isClosed:
-		if marks = fine; v.Len() > 0 { // it is refused, whatever is in it
-			marks &^= document.Sound
-		}
-	case s.object.others != othersUnknown:
-		marks = p.values(s.object.additional, at)
-	case keep:
-		marks = fine
-	default:
-		p.clear(v)
-		marks = fine
-	}
-	if p.decodes {
-		return marks
-	}
-	if seen&s.object.defaulted != s.object.defaulted {
-		marks &^= document.Complete
-	}
-	switch {
-	case marks&document.Sound == 0:
-	case s.flat && seen&s.object.demanded == s.object.demanded:
-		if s.accepts[document.Object] != match || s.object.size != nil && !s.object.size.takes(v) {
-			marks &^= document.Sound
-		}
-	case !p.checker.right(s, v):
-		marks &^= document.Sound
-	}
-	return marks
-}
-
-// members prunes an object with some known members. seen are the bits of the members that are there.
-func (p *pruner) members(s *Shape, at document.Cursor, keep bool) (seen uint64, marks document.Marks) {
-	marks = fine
-	numbered, passed := s.object.notes != nil, p.passed()
-	for c := at.Children(); ; c.Next() {
-		place, there := c.Pass(&s.object.known, numbered, passed)
-		seen |= there
-		if !c.Valid() {
-			return seen, marks
-		}
-		if place < 0 {
-			marks &= p.other(s, at.Node(), &c, keep)
-		} else if property := &s.object.properties[place]; property.implied != ordinary {
-			there, found := p.implied(property, &c, at.Node())
-			if marks &= found; there {
-				seen |= property.Bit()
-			}
-		} else if child := property.Shape; c.Kind() != document.Null || !p.null(child, c.Node()) {
-			seen |= property.Bit()
-			marks &= p.value(child, &c, child != nil && child.preserves)
-		}
-		if p.err != nil {
-			return 0, 0
-		}
-	}
-}
-
-// passed are the marks of what is passed over because it is right at a glance.
-func (p *pruner) passed() document.Marks {
-	if p.decodes {
-		return 0
+	if s != nil && !p.decodes && !p.right(s, v) {
+		return fine &^ document.Sound
 	}
 	return fine
 }
 
+func (p *pruner) object(s *Shape, v document.Node) (marks document.Marks) {
+	switch {
+	case s == nil:
+		if !p.keeps(s) {
+			p.clear(v)
+		}
+		return fine
+	case len(s.object.properties) > 0, s.object.others != othersUnknown && !s.object.isClosed:
+		return p.walk(s, v)
+	case s.object.isClosed:
+		if v.Len() > 0 { // it is refused, whatever is in it
+			return fine &^ document.Sound
+		}
+	case !p.keeps(s):
+		p.clear(v)
+	}
+	if !p.decodes && !p.right(s, v) {
+		return fine &^ document.Sound
+	}
+	return fine
+}
+
+// walk prunes an object or list by the form of its shape.
+func (p *pruner) walk(s *Shape, v document.Node) (marks document.Marks) {
+	passed := fine
+	if p.decodes {
+		passed = 0
+	}
+	return document.Traverse(v, &s.form, passed, p)
+}
+
+// End implements document.Visitor.
+func (p *pruner) End(of *document.Form, container document.Node) bool {
+	return p.right(of.Of.(*Shape), container)
+}
+
+// right reports whether an object or list is right in which all is right.
+func (p *pruner) right(s *Shape, v document.Node) bool {
+	if s.flat && v.Kind() == document.Array {
+		return p.checker.flat(s, v)
+	}
+	return p.checker.right(s, v)
+}
+
+// Value implements document.Visitor: it prunes a member or item of which its form does not say that it is right.
+func (p *pruner) Value(of *document.Form, container, v document.Node, place int) (marks document.Marks, there uint64, ok bool) {
+	s, c := of.Of.(*Shape), v.Cursor()
+	child := s.object.additional
+	switch {
+	case container.Kind() == document.Array:
+		marks = p.value(s.list.items, &c)
+		return marks, 0, p.err == nil
+	case len(s.object.properties) == 0:
+	case place < 0:
+		marks = p.other(s, container, &c)
+		return marks, 0, p.err == nil
+	default:
+		property := &s.object.properties[place]
+		if there = property.Bit(); property.implied != ordinary {
+			isThere, marks := p.implied(property, &c, container)
+			if !isThere {
+				there = 0
+			}
+			return marks, there, p.err == nil
+		}
+		child = property.Shape
+	}
+	if c.Kind() == document.Null && p.null(child, v) {
+		return fine, 0, true
+	}
+	marks = p.value(child, &c)
+	return marks, there, p.err == nil
+}
+
 // other prunes a member that is no property.
-func (p *pruner) other(s *Shape, object document.Node, c *document.Cursor, keep bool) (marks document.Marks) {
+func (p *pruner) other(s *Shape, object document.Node, c *document.Cursor) (marks document.Marks) {
 	if known, found := s.variant(c.Key()); found {
 		key := wording.Clip(c.Key())
 		p.err = field.Invalid(p.path(object).Child(key), key, "must be spelled '"+known+"'")
@@ -305,35 +309,17 @@ func (p *pruner) other(s *Shape, object document.Node, c *document.Cursor, keep 
 		if c.Kind() == document.Null && p.null(child, c.Node()) {
 			return fine
 		}
-		return p.value(child, c, child != nil && child.preserves)
-	case !keep:
+		return p.value(child, c)
+	case !p.keeps(s):
 		p.remove(c.Node())
 	}
 	return fine
 }
 
-// values prunes an object whose members are all of one shape, which may be nil.
-func (p *pruner) values(s *Shape, at document.Cursor) (marks document.Marks) {
-	marks = fine
-	keep, passed := s != nil && s.preserves, p.passed()
-	for c := at.Children(); ; c.Next() {
-		if s != nil {
-			c.PassValues(&s.glance, passed)
-		}
-		switch {
-		case !c.Valid():
-			return marks
-		case c.Kind() != document.Null || !p.null(s, c.Node()):
-			marks &= p.value(s, &c, keep)
-		}
-		if p.err != nil {
-			return 0
-		}
-	}
+// keeps reports whether what the shape does not know stays.
+func (p *pruner) keeps(s *Shape) bool {
+	return p.keepUnknown && !p.decodes || s != nil && s.keeps
 }
-
-// keepsUnknown reports whether what the schema does not know stays.
-func (p *pruner) keepsUnknown() bool { return p.keepUnknown && !p.decodes }
 
 // clear removes all members of an object without known members.
 func (p *pruner) clear(v document.Node) {
@@ -370,7 +356,7 @@ func (p *pruner) implied(property *Property, c *document.Cursor, resource docume
 			p.err = wording.Type(p.path(m), m, "string")
 			return false, 0
 		}
-		return true, p.value(property.Shape, c, false)
+		return true, p.value(property.Shape, c)
 	}
 	if kind == document.Null {
 		p.d.Remove(m)
@@ -382,7 +368,7 @@ func (p *pruner) implied(property *Property, c *document.Cursor, resource docume
 		p.origin = inMetadata
 	}
 	if p.readable(p.meta, m) {
-		p.object(p.meta, *c, p.meta.preserves)
+		p.object(p.meta, m)
 	}
 	p.origin, p.decodes = outer, decodes
 	if p.err != nil {

@@ -98,10 +98,14 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 // validator begins a walk.
 func (s *Schema) validator(obj, old document.Node) *validator {
 	w := validators.Get().(*validator)
+	w.begin(s, obj, old)
+	return w
+}
+
+func (w *validator) begin(s *Schema, obj, old document.Node) {
 	w.update = old.Valid()
 	w.trusting = obj.Document().NotedBy(s.notes)
 	w.locator = locator{top: obj, shape: s.root, meta: s.meta}
-	return w
 }
 
 // dropListTypes drops failures of list types if the old value broke them too, as Kubernetes does.
@@ -156,8 +160,14 @@ func (w *validator) result(root document.Node) Result {
 // keptDecoded bounds the room for a decoded string that a walk that is given back keeps.
 const keptDecoded = 4 << 10
 
-// release gives the walk back, without anything of the object.
+// release gives the walk back.
 func (w *validator) release() {
+	w.forget()
+	validators.Put(w)
+}
+
+// forget leaves nothing of the object in the walk.
+func (w *validator) forget() {
 	clear(w.failures.list)
 	w.failures = failures{list: w.failures.list[:0]}
 	w.failed, w.update, w.trusting, w.probing, w.changes = false, false, false, 0, 0
@@ -167,7 +177,6 @@ func (w *validator) release() {
 	if cap(w.decoded) > keptDecoded {
 		w.decoded = nil
 	}
-	validators.Put(w)
 }
 
 // breaksListType reports whether a list of type set or map repeats itself.

@@ -10,6 +10,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/format"
 )
 
+// takesText reports whether the text of a string is right by the keywords of a plain shape.
+func (s *Shape) takesText(text string) bool {
+	return (s.text == nil || s.text.takes(text)) && (s.enum == nil || s.enum.hasString(text))
+}
+
 // textRules are the keywords of strings.
 type textRules struct {
 	minLength, maxLength int64 // in code points; -1 if there is none
@@ -43,6 +48,19 @@ type sizeRules struct {
 func (r *sizeRules) takes(v document.Node) bool {
 	n := int64(v.Len())
 	return n >= r.least && (r.most < 0 || n <= r.most)
+}
+
+// bounds are the numbers that are right; all are without rules.
+func (r *sizeRules) bounds() document.Size {
+	b := document.Size{Most: math.MaxUint32}
+	if r == nil {
+		return b
+	}
+	b.Least = uint32(min(max(r.least, 0), math.MaxUint32))
+	if r.most >= 0 {
+		b.Most = uint32(min(r.most, math.MaxUint32))
+	}
+	return b
 }
 
 // logicRules combine other shapes of the same value.

@@ -71,8 +71,6 @@ func (s *Schema) Accepts(kind document.Kind) bool {
 }
 
 // A Shape says how one value looks. A nil *Shape does not describe its value.
-//
-// Walks look at what comes first for every scalar: it stands in the first cache line of 64 bytes.
 type Shape struct {
 	accepts   [document.Array + 1]verdict // by kind
 	typeCount uint8                       // what a right type counts for; see validator.value
@@ -85,9 +83,8 @@ type Shape struct {
 
 	hasDefaults bool // something in it may be set to a default
 	preserves   bool // x-kubernetes-preserve-unknown-fields
+	keeps       bool // the same, or it is an item of a list that keeps what it does not know
 	flat        bool // of an object or list, only size, list type and required say more than its type
-
-	glance document.Glance
 
 	text   *textRules
 	number *numberRules
@@ -96,6 +93,8 @@ type Shape struct {
 
 	object objectRules
 	list   listRules
+
+	form document.Form // by which Prune goes through a value
 
 	rules    *celRules
 	def      []byte // the default of this value, complete, as JSON, or nil
@@ -114,7 +113,6 @@ type objectRules struct {
 	others     otherMembers
 	isClosed   bool // others are refused by [Beyond]; Kubernetes prunes what is in them all the same
 	names      document.Names
-	known      document.Known  // the properties by these names
 	notes      *document.Noter // the author of the numbers of properties on members, or nil
 
 	defaults []memberDefault   // of the properties that have one, sorted by name
