@@ -78,7 +78,7 @@ type Attributes struct {
 	HasGeneratedName bool
 
 	// Made keeps what an engine made of the attributes, so that all of its policies share it. The
-	// engine looks if it still holds.
+	// engine looks if it still holds. What is Forgetting is kept for the next request.
 	Made any
 
 	mutated progress
@@ -129,6 +129,20 @@ func (a *Attributes) RequestNamespace() string {
 		return i.Name
 	}
 	return a.Info.Namespace
+}
+
+// Forgetting is what an engine made of attributes that can forget all but its room.
+type Forgetting interface{ Forget() }
+
+// Forget returns the room that is left of what an engine made, for the next request; nil if there is
+// none. No value that was made of the attributes may be read any more.
+func (a *Attributes) Forget() any {
+	made, ok := a.Made.(Forgetting)
+	if !ok {
+		return nil
+	}
+	made.Forget()
+	return made
 }
 
 func root(d *document.Document) document.Node {

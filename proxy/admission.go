@@ -149,7 +149,9 @@ func (a *admitter) reset() {
 	if a.outside.admitter != nil {
 		a.outside.reset()
 	}
+	made := a.attributes.Forget()
 	a.admitted = admitted{}
+	a.attributes.Made = made
 }
 
 // Complete checks the object against the URL, and removes the fields that its schema does not know.

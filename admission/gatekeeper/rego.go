@@ -125,7 +125,7 @@ func (q *request) makePlain() error {
 	}
 	if a.Object == nil && a.Old != nil {
 		object := rego.Member{Name: "object", Value: review.Get(oldObject)}
-		if review, err = rego.Merge(review, rego.Object(object)); err != nil {
+		if review, err = review.With(object); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (q *request) makeNamed(ctx context.Context) error {
 			return err
 		}
 	}
-	review, err := rego.Merge(q.plain.Review, rego.Object(rego.Member{Name: namespaceObject, Value: namespace}))
+	review, err := q.plain.Review.With(rego.Member{Name: namespaceObject, Value: namespace})
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func BenchmarkConstraints(b *testing.B) {
 	defer d.Release()
 	b.ReportAllocs()
 	for b.Loop() {
-		review, err := ValueOf(d.Root())
+		review, err := new(reading).begin(d, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

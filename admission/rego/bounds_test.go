@@ -274,7 +274,7 @@ r[v] := {{"a": v}, 1} if {
 	w := {u | f(object.get(input.review, "most", 1)); z = input.review.map[u]}
 }
 `)
-	in := &Input{Review: parsed(t, []byte(`{"list":[1],"no":2,"map":{"a":1,"b":2},"most":2}`))}
+	in := &Input{Review: read(t, []byte(`{"list":[1],"no":2,"map":{"a":1,"b":2},"most":2}`))}
 	for _, q := range []*Query{q, byOPA(q)} {
 		if got, want := valueOf(t, q, in), `{"1":[1,{"a":1}],"2":[1,{"a":2}]}`; got != want {
 			t.Errorf("native: %v: got %s, want %s", q.native != nil, got, want)

@@ -36,13 +36,19 @@ type budget struct {
 // sets no deadline. What it spends is asked of the memory, if there is one, and given back by its
 // end.
 func newBudget(ctx context.Context, left int64, until time.Time, m Memory) *budget {
-	b := &budget{left: left, unseen: lookEach, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime, meter: meter{memory: m}}
+	b := new(budget)
+	b.begin(ctx, left, until, m)
+	return b
+}
+
+// begin is newBudget in place.
+func (b *budget) begin(ctx context.Context, left int64, until time.Time, m Memory) {
+	*b = budget{left: left, unseen: lookEach, ctx: ctx, deadline: time.Now().Add(maxTime), late: errTime, meter: meter{memory: m}}
 	for _, t := range []time.Time{until, deadlineOf(ctx)} {
 		if !t.IsZero() && t.Before(b.deadline) {
 			b.deadline, b.late = t, context.DeadlineExceeded
 		}
 	}
-	return b
 }
 
 func deadlineOf(ctx context.Context) time.Time {

@@ -2,7 +2,6 @@ package rego
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -95,9 +94,9 @@ func conformanceQuery(t *testing.T, v0 bool, c *cases.TestCase) (*Query, *Input)
 	in := &Input{}
 	switch {
 	case c.InputTerm != nil:
-		in.Root = Value{ast.MustParseTerm(*c.InputTerm)}
+		in.Root = Value{term: ast.MustParseTerm(*c.InputTerm)}
 	case c.Input != nil:
-		in.Root = ofGo(t, *c.Input)
+		in.Root = read(t, []byte(raw(t, *c.Input)))
 	}
 	return q, in
 }
@@ -105,7 +104,7 @@ func conformanceQuery(t *testing.T, v0 bool, c *cases.TestCase) (*Query, *Input)
 // conform plays a case.
 func conform(t *testing.T, q *Query, in *Input, c *cases.TestCase) {
 	var found topdown.QueryResultSet
-	err := q.run(context.Background(), in, func(s solution) error {
+	_, err := q.run(context.Background(), in, func(s solution) error {
 		r := byName(s)
 		found = append(found, maps.Clone(r))
 		return nil
@@ -115,11 +114,7 @@ func conform(t *testing.T, q *Query, in *Input, c *cases.TestCase) {
 
 // ofGo makes a value as a request's document is made one.
 func ofGo(t *testing.T, v any) Value {
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed(t, text)
+	return parsed(t, []byte(raw(t, v)))
 }
 
 func checkConformance(t *testing.T, c *cases.TestCase, found topdown.QueryResultSet, err error) {
@@ -166,7 +161,7 @@ func checkResult(t *testing.T, c *cases.TestCase, found topdown.QueryResultSet) 
 			if c.IgnoreGeneratedVars && name.IsGenerated() {
 				continue
 			}
-			text, err := Value{term}.AppendJSON(nil)
+			text, err := Value{term: term}.AppendJSON(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -104,12 +104,12 @@ func (o *Options) absent(r ast.Ref) (steps int, why string) {
 	}
 	switch names[0] {
 	case "review":
-		members = reviewMembers
+		members = reviewMembers[:]
 		if o.Template {
 			members = append([]string{namespaceObjectName}, members...)
 		}
 	case "request":
-		members = append([]string{"http"}, reviewMembers...)
+		members = append([]string{"http"}, reviewMembers[:]...)
 	case "attributes":
 		members = []string{"request"}
 	case "http":

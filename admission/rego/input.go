@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -55,8 +56,14 @@ func NewShared(a *admission.Attributes) *Shared {
 	return plan.NewShared(func(bytes int64) bool { return memory.Grow(int(bytes)) })
 }
 
-// Value is the whole input.
-func (in *Input) Value() Value { return Value{in.term()} }
+// Value is the whole input. The error is that a part of the review cannot be made.
+func (in *Input) Value() (Value, error) {
+	whole := in.term()
+	return Value{term: whole}, in.err()
+}
+
+// err returns why a part of the input could not be made.
+func (in *Input) err() error { return cmp.Or(in.Root.err(), in.Review.err()) }
 
 // States are the collections behind data.state.
 type States interface {
@@ -69,7 +76,7 @@ type States interface {
 // term is the input as a term; nil for none.
 func (in *Input) term() *ast.Term {
 	if in.Root.Valid() {
-		return in.Root.term
+		return in.Root.whole()
 	}
 	members := []Member{{"review", in.Review}, {"parameters", in.Parameters}, {"http", in.HTTP}}
 	root := Object(append(members, in.More...)...)
@@ -85,28 +92,25 @@ func (in *Input) isSet() bool {
 		slices.ContainsFunc(in.More, func(m Member) bool { return m.Value.Valid() })
 }
 
-// member is a member of the input; nil if there is none.
-func (in *Input) member(name string) *ast.Term {
+// member is a member of the input; none if there is none.
+func (in *Input) member(name string) Value {
 	if in.Root.Valid() {
-		if o, ok := in.Root.term.Value.(ast.Object); ok {
-			return o.Get(ast.StringTerm(name))
-		}
-		return nil
+		return in.Root.Get(name)
 	}
 	switch name {
 	case "review":
-		return in.Review.term
+		return in.Review
 	case "parameters":
-		return in.Parameters.term
+		return in.Parameters
 	case "http":
-		return in.HTTP.term
+		return in.HTTP
 	}
 	for _, m := range in.More {
 		if m.Name == name {
-			return m.Value.term
+			return m.Value
 		}
 	}
-	return nil
+	return Value{}
 }
 
 // store is the document data of one evaluation: the program's, and what comes with the request.
@@ -148,7 +152,7 @@ func (s *store) Read(_ context.Context, _ storage.Transaction, path storage.Path
 
 // whole is all of data.
 func (s *store) whole() (any, error) {
-	all := Value{ast.NewTerm(s.data)}
+	all := Value{term: ast.NewTerm(s.data)}
 	var members []Member
 	if s.input.Inventory != nil {
 		inventory, err := s.input.Inventory()
@@ -162,7 +166,7 @@ func (s *store) whole() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, Member{stateName, Value{ast.NewTerm(states)}})
+		members = append(members, Member{stateName, Value{term: ast.NewTerm(states)}})
 	}
 	merged, err := Merge(all, Object(members...))
 	if err != nil {

@@ -21,13 +21,14 @@ func (q *Query) Native() (is bool, reason string) {
 }
 
 // runNative is run by the plan.
-func (q *Query) runNative(
-	ctx context.Context, in *Input, b *budget, relaxed *plan.Relaxed, each func(solution) error,
-) error {
+func (q *Query) runNative(ctx context.Context, e *evaluation, relaxed *plan.Relaxed) error {
+	b := &e.budget
+	e.store = store{data: q.program.data, input: &e.input}
+	e.vars = q.native.Vars()
 	env := plan.Env{
-		Context: ctx, Documents: &store{data: q.program.data, input: in}, Cancel: b,
+		Context: ctx, Documents: &e.store, Cancel: b,
 		Relaxed: relaxed,
-		Shared:  in.Shared, Capabilities: q.program.usable,
+		Shared:  e.input.Shared, Capabilities: q.program.usable,
 	}
 	if q.program.options.Print != nil {
 		env.Print = printer{q.program}
@@ -38,10 +39,7 @@ func (q *Query) runNative(
 		env.Context, cancel = context.WithDeadline(ctx, b.deadline)
 		defer cancel()
 	}
-	err := q.native.Run(env, func(values []*ast.Term) error {
-		return each(solution{vars: q.native.Vars(), values: values})
-	})
-	if err != nil {
+	if err := q.native.Run(env, e.solve); err != nil {
 		return q.failure(err, b)
 	}
 	return nil
@@ -54,7 +52,16 @@ func (s *store) HasInput() bool { return s.input.isSet() }
 func (s *store) Whole() *ast.Term { return s.input.term() }
 
 // Member implements plan.Documents.
-func (s *store) Member(name string) *ast.Term { return s.input.member(name) }
+func (s *store) Member(name string) plan.Value {
+	m := s.input.member(name)
+	if m.part != nil {
+		return plan.Unmade(m.part)
+	}
+	return plan.Made(m.term)
+}
+
+// Err implements plan.Documents.
+func (s *store) Err() error { return s.input.err() }
 
 // Data implements plan.Documents.
 func (s *store) Data(path storage.Path) (ast.Value, error) {

@@ -244,7 +244,7 @@ func readBy(p *Program) reads {
 	}
 	if p.Reads("request") {
 		add := func(in *Input, h *httpRequest, body Value) { in.More = append(in.More, h.kong(body)) }
-		if slices.ContainsFunc(reviewMembers, func(name string) bool { return p.Reads("request", name) }) {
+		if slices.ContainsFunc(reviewMembers[:], func(name string) bool { return p.Reads("request", name) }) {
 			add = func(in *Input, h *httpRequest, body Value) {
 				in.More = append(in.More, webhook(h.kong(body), in.Review))
 			}
@@ -323,7 +323,9 @@ func (p *Policy) input(
 			return nil, false, err
 		}
 	}
-	in = &Input{Parameters: p.parameters, Deadline: a.Frame.Deadline(), Memory: MemoryOf(a)}
+	made := madeOf(a, as)
+	in = &made.input
+	*in = Input{Parameters: p.parameters, Deadline: a.Frame.Deadline(), Memory: MemoryOf(a)}
 	in.Fired = FiredBy(a)
 	if p.isLenient {
 		in.Relaxed = func(err error) { r.Relaxed(p.Name(), err) }
@@ -336,8 +338,8 @@ func (p *Policy) input(
 	if in.Review, err = ReviewOf(a, as); err != nil {
 		return nil, false, err
 	}
-	made := madeOf(a, as)
-	in.Shared, in.State = made.shared, &statesOf{attributes: a, made: made, names: p.states}
+	made.source = statesOf{attributes: a, made: made, names: p.states}
+	in.Shared, in.State = made.shared, &made.source
 	if len(p.reads.head) > 0 {
 		p.describeHTTP(a, as, in)
 	}

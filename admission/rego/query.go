@@ -99,15 +99,12 @@ var ErrUndefined = errors.New("the rule has no value for the request")
 
 // Value evaluates the rule. The error is [ErrUndefined] if the rule has no value.
 func (q *Query) Value(ctx context.Context, in *Input) (Value, error) {
-	var value Value
-	err := q.run(ctx, in, func(s solution) error {
-		value.term = s.value(resultVar)
-		return nil
-	})
+	term, err := q.run(ctx, in, nil)
+	value := Value{term: term}
 	switch {
 	case err != nil:
 		return Value{}, err
-	case value.term == nil:
+	case term == nil:
 		return Value{}, fmt.Errorf("%s: %w", q.rule, ErrUndefined)
 	}
 	if in.Evaluated != nil {
@@ -131,51 +128,97 @@ func (s *solution) value(of ast.Var) *ast.Term {
 	return s.found[of]
 }
 
-// run evaluates the query. A panic of OPA's is an error.
-func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%s: the evaluation failed with an internal error", q.rule)
-		}
-	}()
-	input := *in
-	if !input.Parameters.Valid() {
-		input.Parameters = q.parameters
+// An evaluation is room for what one run of a query takes.
+type evaluation struct {
+	input  Input
+	store  store
+	budget budget
+	each   func(solution) error
+	vars   []ast.Var
+	result *ast.Term // the value of the rule in the last solution
+	solve  func(values []*ast.Term) error
+}
+
+// evaluation returns room for a run.
+func (p *Program) evaluation() *evaluation {
+	if e, ok := p.evaluations.Get().(*evaluation); ok {
+		return e
 	}
-	if in.Fired != nil && len(q.program.options.Hosts) == 0 { // no host is asked twice
-		defer q.tellFired(ctx, &input)
+	e := new(evaluation)
+	e.solve = func(values []*ast.Term) error { return e.add(solution{vars: e.vars, values: values}) }
+	return e
+}
+
+// release keeps the room for another run, unless a connection to a host may still read it.
+func (p *Program) release(e *evaluation) {
+	e.budget.end()
+	if len(p.options.Hosts) == 0 {
+		*e = evaluation{solve: e.solve}
+		p.evaluations.Put(e)
 	}
+}
+
+func (e *evaluation) add(s solution) error {
+	if e.each != nil {
+		return e.each(s)
+	}
+	e.result = s.value(resultVar)
+	return nil
+}
+
+// run evaluates the query, and calls each for each solution. It returns the value of the rule in the
+// last one if each is nil. A panic of OPA's is an error.
+func (q *Query) run(ctx context.Context, in *Input, each func(solution) error) (result *ast.Term, err error) {
 	p := q.program
-	if p.observed != nil {
-		return q.runObserved(ctx, &input, each)
+	e := p.evaluation()
+	defer func() {
+		if r := recover(); r != nil { // the room is not used again
+			e.budget.end()
+			result, err = nil, fmt.Errorf("%s: the evaluation failed with an internal error", q.rule)
+			return
+		}
+		p.release(e)
+	}()
+	if e.input, e.each = *in, each; !e.input.Parameters.Valid() {
+		e.input.Parameters = q.parameters
 	}
-	b := newBudget(ctx, p.budget(), in.Deadline, in.Memory)
-	defer b.end()
+	if in.Fired != nil && len(p.options.Hosts) == 0 { // no host is asked twice
+		defer q.tellFired(ctx, &e.input)
+	}
+	if p.observed != nil {
+		err = q.runObserved(ctx, e)
+		return e.result, err
+	}
+	e.budget.begin(ctx, p.budget(), in.Deadline, in.Memory)
 	var relaxed *plan.Relaxed
 	if q.isLenient {
 		relaxed = &plan.Relaxed{}
 		defer func() {
 			if relaxed.Count > 0 && in.Relaxed != nil {
-				in.Relaxed(q.failure(relaxed.First, b))
+				in.Relaxed(q.failure(relaxed.First, &e.budget))
 			}
 		}()
 	}
 	if q.native != nil {
-		return q.runNative(ctx, &input, b, relaxed, each)
+		err = q.runNative(ctx, e, relaxed)
+	} else {
+		err = q.runOPA(ctx, e, relaxed)
 	}
-	return q.runOPA(ctx, &input, b, relaxed, each)
+	return e.result, err
 }
 
 // runOPA is run by OPA's evaluator.
-func (q *Query) runOPA(
-	ctx context.Context, in *Input, b *budget, relaxed *plan.Relaxed, each func(solution) error,
-) error {
-	query := q.topdown(in, b)
+func (q *Query) runOPA(ctx context.Context, e *evaluation, relaxed *plan.Relaxed) error {
+	b := &e.budget
+	if _, err := e.input.Value(); err != nil {
+		return q.failure(err, b)
+	}
+	query := q.topdown(&e.input, b)
 	if relaxed == nil {
-		return q.iterate(ctx, query, b, each)
+		return q.iterate(ctx, query, b, e.add)
 	}
 	var found []topdown.Error
-	err := q.iterate(ctx, query.WithBuiltinErrorList(&found), b, each)
+	err := q.iterate(ctx, query.WithBuiltinErrorList(&found), b, e.add)
 	if relaxed.Count = len(found); relaxed.Count > 0 {
 		relaxed.First = &found[0]
 	}
@@ -185,11 +228,11 @@ func (q *Query) runOPA(
 // runObserved is run for the coverage of tests. It evaluates the rules as they are written. A rule
 // that OPA's index leaves out, because its value cannot matter, would not be noted, so that all
 // rules are evaluated once more without the index, for what is noted alone.
-func (q *Query) runObserved(ctx context.Context, in *Input, each func(solution) error) error {
-	p := q.program
+func (q *Query) runObserved(ctx context.Context, e *evaluation) error {
+	p, in := q.program, &e.input
 	b := newBudget(ctx, p.budget(), in.Deadline, nil)
 	t := newTracer(p.observed)
-	if err := q.iterate(ctx, q.topdown(in, b).WithQueryTracer(t), b, each); err != nil {
+	if err := q.iterate(ctx, q.topdown(in, b).WithQueryTracer(t), b, e.add); err != nil {
 		return err
 	}
 	t.end()

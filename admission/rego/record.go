@@ -67,7 +67,12 @@ func Fill(e *admission.Evaluation, a *admission.Attributes, in *Input, result Va
 		e.Erased = append(e.Erased, erasedParameters)
 	}
 	isSecret = isSecret || sawCredentials
-	if all := shown.Value(); all.Valid() {
+	all, unmade := shown.Value()
+	if unmade != nil { // there is no memory for what no rule read
+		shown.Review, shown.More = Value{}, nil
+		all, _ = shown.Value()
+	}
+	if all.Valid() {
 		e.Input = all
 	}
 	switch {
@@ -97,7 +102,7 @@ func (v Value) orNone() ast.Value {
 	if !v.Valid() {
 		return nil
 	}
-	return v.term.Value
+	return v.whole().Value
 }
 
 // without returns an object without some of its members.
@@ -117,7 +122,7 @@ func without(v Value, names ...string) Value {
 			left.Insert(key, o.Get(key))
 		}
 	}
-	return Value{ast.NewTerm(left)}
+	return Value{term: ast.NewTerm(left)}
 }
 
 // codeOf returns the word for what went wrong: OPA's, if the error is one of OPA's.

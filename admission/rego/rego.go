@@ -3,7 +3,8 @@
 // It is the only package that knows Open Policy Agent, whose compiler and evaluator it uses. A
 // [Program] is a set of modules with its data, compiled once when policy files are loaded. A
 // [Query] is one rule of it, such as data.policy.deny, prepared for requests. An [Input] has what
-// modules know of a request; its values are made once for all programs that judge the request.
+// modules know of a request. Its objects are read where they are, and what OPA needs of them is made
+// once for all programs that judge the request.
 //
 // Evaluation fails closed. An error of a built-in function fails the evaluation, and so does a rule
 // without a value. Built-in functions that reach the network or the process are refused when a
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -70,6 +72,8 @@ type Program struct {
 	data     ast.Value
 	usable   *ast.Capabilities
 	observed map[spot]*Observation // nil unless a test asks
+
+	evaluations sync.Pool // of *evaluation
 }
 
 // Compile compiles modules. The error is of type [Errors].

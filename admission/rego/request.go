@@ -14,25 +14,44 @@ import (
 // made has the values that were made of a request's attributes. They are made once, when a module
 // first reads them, for all modules that judge the request.
 type made struct {
+	isOf            bool // attributes: it is not only room for values
 	as              schema.GroupVersionResource
 	object, old     *document.Document
 	edited, editedO uint64 // the revisions of the two
 
-	review, body, http Value
-	shared             *Shared
-	states             map[string]Value
-	meter, stateMeter  meter // of the review, and of the states
+	body, http        Value
+	review            review
+	shared            *Shared
+	states            map[string]Value
+	meter, stateMeter meter // of the review, and of the states
+	input             Input // of the policy that judges now
+	source            statesOf
+
+	readings [2]reading // of the object and the stored one
+}
+
+// Forget implements admission.Forgetting.
+func (m *made) Forget() {
+	readings := m.readings
+	for i := range readings {
+		readings[i].forget()
+	}
+	*m = made{readings: readings}
 }
 
 // madeOf returns what was made of the attributes as they are now, seen as the resource.
 func madeOf(a *admission.Attributes, as schema.GroupVersionResource) *made {
 	m, ok := a.Made.(*made)
-	if ok && m.as == as && m.object == a.Object && m.old == a.Old && m.edited == revision(a.Object) && m.editedO == revision(a.Old) {
+	if ok && m.isOf && m.as == as && m.object == a.Object && m.old == a.Old && m.edited == revision(a.Object) && m.editedO == revision(a.Old) {
 		return m
 	}
-	fresh := &made{as: as, object: a.Object, old: a.Old, edited: revision(a.Object), editedO: revision(a.Old)}
+	fresh := m
+	if !ok || m.isOf {
+		fresh = new(made) // some may still read what was made before
+	}
+	fresh.isOf, fresh.as, fresh.object, fresh.old, fresh.edited, fresh.editedO = true, as, a.Object, a.Old, revision(a.Object), revision(a.Old)
 	fresh.meter.memory, fresh.stateMeter.memory = MemoryOf(a), MemoryOf(a)
-	if ok {
+	if ok && fresh != m {
 		fresh.http, fresh.states, fresh.stateMeter = m.http, m.states, m.stateMeter
 		m.meter.close()
 	}
@@ -53,132 +72,6 @@ func revision(d *document.Document) uint64 {
 		return 0
 	}
 	return d.Revision()
-}
-
-// reviewMembers are the members of a review.
-var reviewMembers = []string{
-	"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
-	"operation", "userInfo", "object", "oldObject", "dryRun", "options",
-}
-
-// ReviewOf makes the value that modules see as input.review: the request of an AdmissionReview, as
-// kube-apiserver sends it to webhooks. The resource is the one that the policy's rules name; the
-// object is converted to its version. The value is made once for all policies.
-func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, error) {
-	m := madeOf(a, as)
-	if m.review.Valid() {
-		return m.review, nil
-	}
-	object, old, kind := a.Object, a.Old, a.Kind()
-	own := a.Info.GroupVersionResource()
-	if as != own {
-		name := kind.Kind
-		var err error
-		if object, name, err = converted(a, object, as, name); err != nil {
-			return Value{}, err
-		}
-		if old, name, err = converted(a, old, as, name); err != nil {
-			return Value{}, err
-		}
-		kind = a.KindAs(as, name)
-	}
-	objectValue, err := m.valueOf(object)
-	if err != nil {
-		return Value{}, err
-	}
-	oldValue, err := m.valueOf(old)
-	if err != nil {
-		return Value{}, err
-	}
-	options, err := optionsOf(a)
-	if err != nil {
-		return Value{}, err
-	}
-	m.body, m.shared = objectValue, NewShared(a)
-	m.review = Object(
-		Member{"kind", groupVersion(kind.GroupVersion(), "kind", kind.Kind)},
-		Member{"resource", groupVersion(as.GroupVersion(), "resource", as.Resource)},
-		Member{"subResource", optional(a.Info.Subresource)},
-		Member{"requestKind", groupVersion(a.Kind().GroupVersion(), "kind", a.Kind().Kind)},
-		Member{"requestResource", groupVersion(own.GroupVersion(), "resource", own.Resource)},
-		Member{"requestSubResource", optional(a.Info.Subresource)},
-		Member{"name", optional(a.Name())},
-		Member{"namespace", optional(a.RequestNamespace())},
-		Member{"operation", Text(a.Operation.String())},
-		Member{"userInfo", userOf(a)},
-		Member{"object", objectValue},
-		Member{"oldObject", oldValue},
-		Member{"dryRun", Flag(a.DryRun)},
-		Member{"options", options},
-	)
-	return m.review, nil
-}
-
-// converted returns an object as the resource has it; nil if there is none.
-func converted(a *admission.Attributes, d *document.Document, as schema.GroupVersionResource, kind string) (*document.Document, string, error) {
-	if d == nil || a.Lookup == nil {
-		return d, kind, nil
-	}
-	return a.Lookup.Convert(d, as)
-}
-
-func (m *made) valueOf(d *document.Document) (Value, error) {
-	if d == nil {
-		return Null, nil
-	}
-	return valueWithin(d.Root(), &m.meter)
-}
-
-// optionsOf are the options of the operation; null if there are none.
-func optionsOf(a *admission.Attributes) (Value, error) {
-	if a.Options == nil {
-		return Null, nil
-	}
-	options, err := a.Options.Options()
-	if err != nil || !options.Valid() {
-		return Null, err
-	}
-	return ValueOf(options)
-}
-
-// optional is a text that is left out if it is empty.
-func optional(s string) Value {
-	if s == "" {
-		return Value{}
-	}
-	return Text(strings.Clone(s))
-}
-
-func groupVersion(gv schema.GroupVersion, name, of string) Value {
-	return Object(Member{"group", Text(strings.Clone(gv.Group))}, Member{"version", Text(strings.Clone(gv.Version))}, Member{name, Text(strings.Clone(of))})
-}
-
-// userOf is the user as Kubernetes' UserInfo.
-func userOf(a *admission.Attributes) Value {
-	if a.User == nil {
-		return Object()
-	}
-	u := a.User
-	members := []Member{{"username", optional(u.Name)}, {"uid", optional(u.UID)}}
-	if len(u.Groups) > 0 {
-		members = append(members, Member{"groups", texts(u.Groups)})
-	}
-	if len(u.Extra) > 0 {
-		var extra []Member
-		for name, values := range u.Extra {
-			extra = append(extra, Member{strings.Clone(name), texts(values)})
-		}
-		members = append(members, Member{"extra", Object(extra...)})
-	}
-	return Object(members...)
-}
-
-func texts(all []string) Value {
-	items := make([]Value, len(all))
-	for i, s := range all {
-		items[i] = Text(strings.Clone(s))
-	}
-	return List(items...)
 }
 
 // credentials are the parts of a request that prove who the client is. They are hidden from modules
@@ -340,7 +233,7 @@ func (s *statesOf) State(name string) (Value, error) {
 	if c.err != nil {
 		return Value{}, c.err
 	}
-	v := Value{ast.ArrayTerm(terms...)}
+	v := Value{term: ast.ArrayTerm(terms...)}
 	if s.made.states == nil {
 		s.made.states = map[string]Value{}
 	}

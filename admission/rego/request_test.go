@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/admissiontest"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -87,6 +89,70 @@ func TestReview(t *testing.T) {
 	q := query(t, Options{}, "data.p.deny", "package p\n\ndeny contains \"paid\" if input.review.object.paid\n")
 	if found, err := q.Violations(context.Background(), &Input{Review: changed}); err != nil || len(found) != 1 {
 		t.Errorf("a change is not seen: %v, %v", found, err)
+	}
+}
+
+// TestMembersOfReview: each member has the value by itself that it has in the whole review, also where
+// one is added or replaced.
+func TestMembersOfReview(t *testing.T) {
+	for _, more := range [][]Member{nil, {{"object", Text("x")}, {"namespaceObject", Flag(true)}, {"object", Text("y")}}} {
+		one, err := ReviewOf(update(t), schema.GroupVersionResource{Group: "shop.example.com", Version: "v1", Resource: "orders"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := one
+		for _, m := range more {
+			if one, err = one.With(m); err != nil {
+				t.Fatal(err)
+			}
+			if all, err = Merge(all, Object(m)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range append([]string{"namespaceObject", "other"}, reviewMembers[:]...) {
+			if got, want := jsonOf(t, one.Get(name)), jsonOf(t, all.Get(name)); got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
+		}
+		if got, want := jsonOf(t, one), jsonOf(t, all); got != want {
+			t.Errorf("the whole is %s, want %s", got, want)
+		}
+	}
+}
+
+// TestForget: a request whose attributes have the room of another one's sees nothing of it.
+func TestForget(t *testing.T) {
+	q := query(t, Options{}, "data.p.seen", "package p\n\nseen := [[k, x] | some k, x in input.review.object.list] if true\n")
+	big := `{"list":[` + strings.Repeat(`{"list":[[1],[2]],"text":"a"},`, 500) + `{}]}`
+	var room any
+	for _, text := range []string{`{"list":[{"a":1},{"b":[2]}]}`, `{"list":[{"b":3}]}`, big, `{"list":{"a":0,"c":{"d":4}}}`, `{"list":[]}`, `{"list":[[],{}]}`} {
+		a := update(t)
+		a.Object, a.Made = documentOf(t, text), room
+		review, err := ReviewOf(a, a.Info.GroupVersionResource())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := valueOf(t, q, &Input{Review: Object(Member{"object", parsed(t, []byte(text))})})
+		if got := valueOf(t, q, &Input{Review: review}); got != want {
+			t.Errorf("rules see %s, want %s", got, want)
+		}
+		if got := jsonOf(t, review.Get("object")); got != text {
+			t.Errorf("the object is %s, want %s", got, text)
+		}
+		a.Object.Release()
+		if room = a.Forget(); room == nil {
+			t.Fatal("no room is kept")
+		}
+		for _, r := range room.(*made).readings {
+			if len(r.pages) > maxPages || r.document != nil {
+				t.Errorf("%d pages are kept, and a document: %v", len(r.pages), r.document)
+			}
+			for _, n := range r.nodes {
+				if n.made != nil || n.of != nil {
+					t.Errorf("a node is kept: %v", n.made)
+				}
+			}
+		}
 	}
 }
 

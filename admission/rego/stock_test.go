@@ -152,7 +152,7 @@ func (c *tally) compare(t *testing.T, r *rand.Rand) {
 			if !strict {
 				bound = bound.Lenient()
 			}
-			in := Input{Review: encoded(t, review)}
+			in := Input{Review: read(t, []byte(raw(t, review)))}
 			got, want := valueOf(t, bound, &in), opa.value(t, name, review, parameters, strict)
 			if c.all++; q.native != nil {
 				c.native++

@@ -16,14 +16,35 @@ import (
 )
 
 // A Value is a JSON value as modules see it. It is immutable, safe for concurrent use, and holds
-// nothing of the document that it was made of. The zero Value is no value.
-type Value struct{ term *ast.Term }
+// nothing of the document that it was made of, unless it is the review of a request: see [ReviewOf].
+// The zero Value is no value.
+type Value struct {
+	term *ast.Term
+	part part // of a review; nil: the value is made
+}
 
 // Valid reports whether there is a value.
-func (v Value) Valid() bool { return v.term != nil }
+func (v Value) Valid() bool { return v.term != nil || v.part != nil }
+
+// whole returns the value as OPA has it; nil if there is none. It is made for a part of a review, and
+// not true if err returns an error then.
+func (v Value) whole() *ast.Term {
+	if v.part != nil {
+		return v.part.Whole()
+	}
+	return v.term
+}
+
+// err returns why a part of a value could not be made.
+func (v Value) err() error {
+	if v.part == nil {
+		return nil
+	}
+	return v.part.err()
+}
 
 // Null is JSON's null.
-var Null = Value{ast.NullTerm()}
+var Null = Value{term: ast.NullTerm()}
 
 // ValueOf makes a value of a node; none of an invalid one. Numbers keep their digits. It refuses
 // numbers with exponents of more than 4 digits, whose decimal form fills the memory, and numbers of
@@ -48,7 +69,7 @@ func valueWithin(n document.Node, m *meter) (Value, error) {
 	if c.err != nil {
 		return Value{}, c.err
 	}
-	return Value{t}, nil
+	return Value{term: t}, nil
 }
 
 // converter makes terms. It takes them, and the bytes of strings, from blocks, since an object has
@@ -215,10 +236,10 @@ func (c *converter) array(n document.Node) *ast.Term {
 }
 
 // Text makes a value of a string.
-func Text(s string) Value { return Value{ast.StringTerm(s)} }
+func Text(s string) Value { return Value{term: ast.StringTerm(s)} }
 
 // Flag makes a value of a boolean.
-func Flag(b bool) Value { return Value{ast.BooleanTerm(b)} }
+func Flag(b bool) Value { return Value{term: ast.BooleanTerm(b)} }
 
 // A Member is a member of an object that [Object] makes.
 type Member struct {
@@ -228,11 +249,14 @@ type Member struct {
 
 // Get returns a member of an object; none if there is no such member.
 func (v Value) Get(name string) Value {
-	o, ok := v.term.Value.(ast.Object)
+	if r, ok := v.part.(*review); ok {
+		return r.member(name)
+	}
+	o, ok := v.whole().Value.(ast.Object)
 	if !ok {
 		return Value{}
 	}
-	return Value{o.Get(ast.InternedTerm(name))}
+	return Value{term: o.Get(ast.InternedTerm(name))}
 }
 
 // Object makes an object of the members that have values. Their names must be unique.
@@ -240,19 +264,19 @@ func Object(members ...Member) Value {
 	pairs := make([][2]*ast.Term, 0, len(members))
 	for _, m := range members {
 		if m.Value.Valid() {
-			pairs = append(pairs, [2]*ast.Term{ast.InternedTerm(m.Name), m.Value.term})
+			pairs = append(pairs, [2]*ast.Term{ast.InternedTerm(m.Name), m.Value.whole()})
 		}
 	}
-	return Value{ast.ObjectTerm(pairs...)}
+	return Value{term: ast.ObjectTerm(pairs...)}
 }
 
 // List makes a list of values.
 func List(items ...Value) Value {
 	terms := make([]*ast.Term, len(items))
 	for i := range items {
-		terms[i] = items[i].term
+		terms[i] = items[i].whole()
 	}
-	return Value{ast.ArrayTerm(terms...)}
+	return Value{term: ast.ArrayTerm(terms...)}
 }
 
 // Merge adds the members of one object to another, whose members give way.
@@ -260,22 +284,22 @@ func Merge(into, from Value) (Value, error) {
 	if !into.Valid() {
 		return from, nil
 	}
-	a, ok := into.term.Value.(ast.Object)
-	b, alike := from.term.Value.(ast.Object)
+	a, ok := into.whole().Value.(ast.Object)
+	b, alike := from.whole().Value.(ast.Object)
 	if !ok || !alike {
 		return Value{}, errors.New("must be objects")
 	}
 	merged, _ := a.MergeWith(b, func(_, second *ast.Term) (*ast.Term, bool) {
 		return second, false
 	})
-	return Value{ast.NewTerm(merged)}, nil
+	return Value{term: ast.NewTerm(merged)}, nil
 }
 
 // Join returns the members of two objects and of the objects in both. It reports false if the two say different things of
 // one member, or are no objects.
 func Join(a, b Value) (Value, bool) {
-	one, ok := a.term.Value.(ast.Object)
-	other, alike := b.term.Value.(ast.Object)
+	one, ok := a.whole().Value.(ast.Object)
+	other, alike := b.whole().Value.(ast.Object)
 	if !ok || !alike {
 		return Value{}, false
 	}
@@ -283,7 +307,7 @@ func Join(a, b Value) (Value, bool) {
 	if !ok {
 		return Value{}, false
 	}
-	return Value{ast.NewTerm(joined)}, true
+	return Value{term: ast.NewTerm(joined)}, true
 }
 
 // orEmpty is the value as the document data.
@@ -291,7 +315,7 @@ func (v Value) orEmpty() ast.Value {
 	if !v.Valid() {
 		return ast.NewObject()
 	}
-	return v.term.Value
+	return v.whole().Value
 }
 
 // AppendJSON appends the value's JSON. Sets are lists, and the keys of objects are sorted.
@@ -299,7 +323,11 @@ func (v Value) AppendJSON(dst []byte) ([]byte, error) {
 	if !v.Valid() {
 		return append(dst, "null"...), nil
 	}
-	return appendJSON(dst, v.term.Value)
+	whole := v.whole()
+	if err := v.err(); err != nil {
+		return dst, err
+	}
+	return appendJSON(dst, whole.Value)
 }
 
 func appendJSON(dst []byte, v ast.Value) (_ []byte, err error) {

@@ -41,7 +41,7 @@ const (
 func (b *builtin) run(m *machine) bool {
 	before := len(m.stack)
 	for i := range b.args {
-		m.stack = append(m.stack, b.args[i].get(m))
+		m.stack = append(m.stack, b.args[i].whole(m))
 	}
 	if b.result != nil {
 		m.stack = append(m.stack, b.result)
@@ -67,7 +67,7 @@ func (b *builtin) run(m *machine) bool {
 	if !b.succeeds(m, err) {
 		return false
 	}
-	return !m.has || b.goOn(m, m.output)
+	return !m.has || b.goOn(m, Made(m.output))
 }
 
 // A getInput is object.get of the document input by a known name, without the document as a whole.
@@ -81,10 +81,36 @@ func (g *getInput) run(m *machine) bool {
 		return g.builtin.run(m)
 	}
 	value := m.inputMember(g.name)
-	if value == nil {
+	if !value.IsValid() {
 		value = g.args[2].get(m)
 	}
 	return g.goOn(m, value)
+}
+
+// A getMember is object.get. Parts are read as they are.
+type getMember struct{ builtin }
+
+func (g *getMember) run(m *machine) bool {
+	of, key := g.args[0].get(m), g.args[1].get(m)
+	if of.part == nil || of.part.Kind() != Object || !key.isText() {
+		return g.builtin.run(m)
+	}
+	value := of.part.Get(key.term)
+	if !value.IsValid() {
+		value = g.args[2].get(m)
+	}
+	return g.goOn(m, value)
+}
+
+// A countOf is count. Parts are counted as they are.
+type countOf struct{ builtin }
+
+func (c *countOf) run(m *machine) bool {
+	of := c.args[0].get(m)
+	if of.part == nil {
+		return c.builtin.run(m)
+	}
+	return c.goOn(m, Made(ast.InternedTerm(of.part.Len())))
 }
 
 // errEnough ends a function whose other values are not needed.
@@ -94,7 +120,7 @@ var errEnough = errors.New("enough")
 func (b *builtin) many(m *machine, operands []*ast.Term) error {
 	m.context.Location = b.at
 	return b.f(m.context, operands, func(t *ast.Term) error {
-		if !b.goOn(m, t) {
+		if !b.goOn(m, Made(t)) {
 			return topdown.Halt{Err: errEnough}
 		}
 		return nil
@@ -121,12 +147,12 @@ func (b *builtin) succeeds(m *machine, err error) bool {
 	return false
 }
 
-func (b *builtin) goOn(m *machine, value *ast.Term) bool {
+func (b *builtin) goOn(m *machine, value Value) bool {
 	switch b.use {
 	case keep:
 		m.slots[b.into] = value
 	case check:
-		if v, ok := value.Value.(ast.Boolean); ok && !bool(v) {
+		if value.isFalse() {
 			return true
 		}
 	}

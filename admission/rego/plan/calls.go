@@ -59,7 +59,7 @@ func (s *scope) builtin(name string, operands []*ast.Term, at *ast.Location) {
 	}
 	if b.use != keep {
 		b.args = s.sources(operands)
-		s.add(b)
+		s.add(b.step(name))
 		return
 	}
 	b.args, b.result = s.sources(operands[:arity]), operands[arity]
@@ -70,9 +70,20 @@ func (s *scope) builtin(name string, operands []*ast.Term, at *ast.Location) {
 	if name == ast.ObjectGet.Name && getsInput(b.args[0], operands[1]) {
 		s.add(&getInput{builtin: *b, name: operands[1]})
 	} else {
-		s.add(b)
+		s.add(b.step(name))
 	}
 	s.match(operands[arity], inSlot(b.into))
+}
+
+// step returns the step that calls a function: one of its own for what is asked of parts most.
+func (b *builtin) step(name string) link {
+	switch name {
+	case ast.ObjectGet.Name:
+		return &getMember{*b}
+	case ast.Count.Name:
+		return &countOf{*b}
+	}
+	return b
 }
 
 // getsInput reports whether object.get of a value by a key finds a member of the document input by a

@@ -46,41 +46,34 @@ type every struct {
 }
 
 func (e *every) run(m *machine) bool {
-	t := e.of.get(m)
-	if t == nil {
+	of := e.of.get(m)
+	if !of.IsValid() {
 		return true
 	}
-	all := true
-	check := func(key, value *ast.Term) bool {
-		m.slots[e.key], m.slots[e.value] = key, value
-		m.found[e.id] = false
-		if m.goesOn() {
-			e.body.start.run(m)
-		}
-		all = m.found[e.id]
-		return m.err == nil && all
-	}
-	switch v := t.Value.(type) {
-	case *ast.Array:
-		for i := 0; i < v.Len() && check(ast.InternedTerm(i), v.Elem(i)); i++ {
-		}
-	case ast.Object:
-		v.Until(func(key, value *ast.Term) bool { return !check(key, value) })
-	case ast.Set:
-		v.Until(func(item *ast.Term) bool { return !check(item, item) })
-	default:
+	if !of.isContainer() {
 		return true
 	}
-	if m.err != nil {
+	m.found[e.id] = true
+	if of.each(m, e); m.err != nil {
 		return false
 	}
-	return !all || e.next.run(m)
+	return !m.found[e.id] || e.next.run(m)
+}
+
+// visit implements visitor.
+func (e *every) visit(m *machine, key, value Value) bool {
+	m.slots[e.key], m.slots[e.value] = key, value
+	m.found[e.id] = false
+	if m.goesOn() {
+		e.body.start.run(m)
+	}
+	return m.err == nil && m.found[e.id]
 }
 
 // A list holds what a comprehension found.
 type list struct {
 	items  []*ast.Term
-	set    ast.Set
+	set    elements
 	object ast.Object
 }
 
@@ -89,13 +82,13 @@ type comprehension struct {
 	seq
 	body *block
 	id   int
-	make func(*list) *ast.Term
+	make func(*list) Value
 	into int
 }
 
 func (c *comprehension) run(m *machine) bool {
 	l := &m.lists[c.id]
-	l.items, l.set, l.object = l.items[:0], nil, nil
+	l.items, l.set, l.object = l.items[:0], elements{}, nil
 	if !c.body.start.run(m) {
 		return false
 	}
@@ -103,25 +96,20 @@ func (c *comprehension) run(m *machine) bool {
 	return c.next.run(m)
 }
 
-func arrayFrom(l *list) *ast.Term {
+func arrayFrom(l *list) Value {
 	if len(l.items) == 0 {
-		return ast.InternedEmptyArray
+		return Made(ast.InternedEmptyArray)
 	}
-	return ast.ArrayTerm(slices.Clone(l.items)...)
+	return Made(ast.ArrayTerm(slices.Clone(l.items)...))
 }
 
-func setFrom(l *list) *ast.Term {
-	if l.set == nil {
-		return ast.InternedEmptySet
-	}
-	return ast.NewTerm(l.set)
-}
+func setFrom(l *list) Value { return l.set.value() }
 
-func objectFrom(l *list) *ast.Term {
+func objectFrom(l *list) Value {
 	if l.object == nil {
-		return ast.InternedEmptyObject
+		return Made(ast.InternedEmptyObject)
 	}
-	return ast.NewTerm(l.object)
+	return Made(ast.NewTerm(l.object))
 }
 
 // The ends of the bodies of comprehensions.
@@ -146,7 +134,7 @@ func (a *addItem) run(m *machine) bool {
 		return false
 	}
 	l := &m.lists[a.id]
-	l.items = append(l.items, a.item.get(m))
+	l.items = append(l.items, a.item.whole(m))
 	return true
 }
 
@@ -154,12 +142,7 @@ func (a *addElement) run(m *machine) bool {
 	if !m.goesOn() {
 		return false
 	}
-	l := &m.lists[a.id]
-	if l.set == nil {
-		l.set = ast.NewSet(a.item.get(m))
-	} else {
-		l.set.Add(a.item.get(m))
-	}
+	m.lists[a.id].set.add(a.item.get(m))
 	return true
 }
 
@@ -171,7 +154,7 @@ func (a *addMember) run(m *machine) bool {
 	if l.object == nil {
 		l.object = ast.NewObject()
 	}
-	return m.insert(l.object, a.key.get(m), a.value.get(m), a.at)
+	return m.insert(l.object, a.key.whole(m), a.value.whole(m), a.at)
 }
 
 // insert adds a member to an object, which must not have another value yet.

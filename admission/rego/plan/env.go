@@ -15,11 +15,13 @@ type Documents interface {
 	HasInput() bool
 	// Whole returns the document input; nil: there is none.
 	Whole() *ast.Term
-	// Member returns a member of the document input; nil: there is none.
-	Member(name string) *ast.Term
+	// Member returns a member of the document input; no value: there is none.
+	Member(name string) Value
 	// Data reads a part of the document data that no module defines. storage.IsNotFound says of the
 	// error that there is none.
 	Data(path storage.Path) (ast.Value, error)
+	// Err returns why a part of the documents could not be made; nil if all could.
+	Err() error
 }
 
 // Env has what an evaluation needs from outside.

@@ -37,13 +37,13 @@ func (m *machine) input() *ast.Term {
 	return f.whole
 }
 
-// inputMember returns a member of the document input; nil if there is none.
-func (m *machine) inputMember(name *ast.Term) *ast.Term {
+// inputMember returns a member of the document input; no value if there is none.
+func (m *machine) inputMember(name *ast.Term) Value {
 	if f := m.frame; f.isReplaced {
 		if f.whole == nil {
-			return nil
+			return Value{}
 		}
-		return member(f.whole.Value, name)
+		return memberOf(f.whole.Value, Made(name))
 	}
 	return m.env.Documents.Member(string(name.Value.(ast.String)))
 }
@@ -105,39 +105,39 @@ func laidOver(over, under ast.Value) ast.Value {
 
 // A document has the value of a ruleset in an evaluation.
 type document struct {
-	value    *ast.Term
+	value    Value
 	known    bool // value is final: it has been evaluated
 	early    bool // one value is enough
 	produced bool // the clause that runs has a value
 	calls    int
 	cache    map[int][]cached // by the hash of the arguments, or of the key
-	set      ast.Set
+	set      elements
 	object   ast.Object
 }
 
 // A cached is the value for arguments, or for a key.
 type cached struct {
-	of    []*ast.Term
-	value *ast.Term
+	of    []Value
+	value Value
 }
 
-// kept returns a cached value; nil if there is none.
-func (d *document) kept(hash int, of ...*ast.Term) *ast.Term {
+// kept returns a cached value; none if there is none.
+func (d *document) kept(hash int, of ...Value) Value {
 	for _, c := range d.cache[hash] {
 		alike := true
 		for i := range of {
-			alike = alike && c.of[i].Equal(of[i])
+			alike = alike && c.of[i].isSame(of[i])
 		}
 		if alike {
 			return c.value
 		}
 	}
-	return nil
+	return Value{}
 }
 
-func (d *document) keep(hash int, value *ast.Term, of ...*ast.Term) {
+func (d *document) keep(hash int, value Value, of ...Value) {
 	if d.cache == nil {
 		d.cache = map[int][]cached{}
 	}
-	d.cache[hash] = append(d.cache[hash], cached{append([]*ast.Term(nil), of...), value})
+	d.cache[hash] = append(d.cache[hash], cached{append([]Value(nil), of...), value})
 }

@@ -15,20 +15,20 @@ type lookup struct {
 }
 
 func (l *lookup) run(m *machine) bool {
-	t := l.from.get(m)
-	if t == nil {
+	v := l.from.get(m)
+	if !v.IsValid() {
 		return true
 	}
 	for i := range l.keys {
 		if l.isData {
-			t = memberOfData(t.Value, l.keys[i].get(m))
+			v = Made(memberOfData(v.Whole().Value, l.keys[i].whole(m)))
 		} else {
-			t = member(t.Value, l.keys[i].get(m))
+			v = v.Member(l.keys[i].get(m))
 		}
-		if t == nil {
+		if !v.IsValid() {
 			return true
 		}
-		m.slots[l.into[i]] = t
+		m.slots[l.into[i]] = v
 	}
 	return l.next.run(m)
 }
@@ -57,30 +57,15 @@ type inputMember struct {
 }
 
 func (i *inputMember) run(m *machine) bool {
-	t := m.inputMember(i.name)
-	if t == nil {
+	v := m.inputMember(i.name)
+	if !v.IsValid() {
 		return true
 	}
-	m.slots[i.into] = t
+	m.slots[i.into] = v
 	return i.next.run(m)
 }
 
-// member returns a member of a value; nil if there is none.
-func member(of ast.Value, key *ast.Term) *ast.Term {
-	switch v := of.(type) {
-	case ast.Object:
-		return v.Get(key)
-	case *ast.Array:
-		return v.Get(key)
-	case ast.Set:
-		if v.Contains(key) {
-			return key
-		}
-	}
-	return nil
-}
-
-// memberOfData is member as a path into the document data has it: of texts.
+// memberOfData is memberOf as a path into the document data has it: of texts.
 func memberOfData(of ast.Value, key *ast.Term) *ast.Term {
 	switch v := of.(type) {
 	case ast.Object:
@@ -115,7 +100,7 @@ func (r *readData) run(m *machine) bool {
 	if v == nil {
 		return m.err == nil
 	}
-	m.slots[r.into] = ast.NewTerm(v)
+	m.slots[r.into] = Made(ast.NewTerm(v))
 	return r.next.run(m)
 }
 
@@ -129,43 +114,23 @@ type scan struct {
 }
 
 func (s *scan) run(m *machine) bool {
-	t := s.from.get(m)
-	if t == nil {
+	of := s.from.get(m)
+	if !of.IsValid() {
 		return true
 	}
-	switch v := t.Value.(type) {
-	case *ast.Array:
-		for i := range v.Len() {
-			m.slots[s.key], m.slots[s.value] = ast.InternedTerm(i), v.Elem(i)
-			if !m.scans() || !s.next.run(m) {
-				return false
-			}
-		}
-	case ast.Object:
-		return !v.Until(func(key, value *ast.Term) bool {
-			m.slots[s.key], m.slots[s.value] = key, value
-			return !m.scans() || !s.next.run(m)
-		})
-	case ast.Set:
-		return s.set(m, v)
-	}
-	return true
-}
-
-func (s *scan) set(m *machine, v ast.Set) bool {
-	if s.wants {
-		wanted := s.wanted.get(m)
-		if !v.Contains(wanted) {
+	if s.wants && rank(of) == Set {
+		wanted := of.Member(s.wanted.get(m))
+		if !wanted.IsValid() {
 			return true
 		}
 		m.slots[s.key], m.slots[s.value] = wanted, wanted
 		return s.next.run(m)
 	}
-	for _, t := range v.Slice() {
-		m.slots[s.key], m.slots[s.value] = t, t
-		if !m.scans() || !s.next.run(m) {
-			return false
-		}
-	}
-	return true
+	return of.each(m, s)
+}
+
+// visit implements visitor.
+func (s *scan) visit(m *machine, key, value Value) bool {
+	m.slots[s.key], m.slots[s.value] = key, value
+	return m.scans() && s.next.run(m)
 }

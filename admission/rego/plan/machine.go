@@ -36,7 +36,7 @@ type block struct{ start step }
 // place for its value, and each rule has one in each frame.
 type machine struct {
 	env   Env
-	slots []*ast.Term
+	slots []Value
 	frame *frame // what the step that runs sees
 	root  frame
 	free  []*frame
@@ -56,7 +56,7 @@ type machine struct {
 
 func newMachine(p *Plan) *machine {
 	m := &machine{
-		slots: make([]*ast.Term, p.slots), root: frame{docs: make([]document, p.rulesets)},
+		slots: make([]Value, p.slots), root: frame{docs: make([]document, p.rulesets)},
 		lists: make([]list, p.lists), found: make([]bool, p.bodies),
 	}
 	m.keep = func(t *ast.Term) error {

@@ -21,10 +21,8 @@ type truthy struct {
 }
 
 func (t *truthy) run(m *machine) bool {
-	if b, ok := t.of.get(m).Value.(ast.Boolean); ok && !bool(b) {
-		return true
-	}
-	return t.next.run(m)
+	of := t.of.get(m)
+	return of.isFalse() || t.next.run(m)
 }
 
 // An equal goes on if two values are equal.
@@ -33,7 +31,7 @@ type equal struct {
 	a, b source
 }
 
-func (e *equal) run(m *machine) bool { return !e.a.get(m).Equal(e.b.get(m)) || e.next.run(m) }
+func (e *equal) run(m *machine) bool { return !isEqual(e.a.get(m), e.b.get(m)) || e.next.run(m) }
 
 // A mayEqual goes on if a value has the type of a comprehension's. OPA does not evaluate it otherwise,
 // unless the value is a set.
@@ -44,17 +42,22 @@ type mayEqual struct {
 }
 
 func (e *mayEqual) run(m *machine) bool {
-	return !canEqual(e.of.get(m).Value, e.comprehension) || e.next.run(m)
+	return !mayBe(rank(e.of.get(m)), e.comprehension) || e.next.run(m)
 }
 
 func canEqual(v, comprehension ast.Value) bool {
+	return mayBe(rank(Made(ast.NewTerm(v))), comprehension)
+}
+
+// mayBe is canEqual for a value of a kind.
+func mayBe(kind Kind, comprehension ast.Value) bool {
 	ok := false
-	switch v.(type) {
-	case *ast.Array:
+	switch kind {
+	case List:
 		_, ok = comprehension.(*ast.ArrayComprehension)
-	case ast.Object:
+	case Object:
 		_, ok = comprehension.(*ast.ObjectComprehension)
-	case ast.Set:
+	case Set:
 		ok = true
 	}
 	return ok
@@ -73,12 +76,12 @@ type arrayOf struct {
 }
 
 func (a *arrayOf) run(m *machine) bool {
-	v, ok := a.from.get(m).Value.(*ast.Array)
-	if !ok || v.Len() != len(a.into) {
+	of := a.from.get(m)
+	if rank(of) != List || of.length() != len(a.into) {
 		return true
 	}
 	for i, slot := range a.into {
-		m.slots[slot] = v.Elem(i)
+		m.slots[slot] = of.item(i)
 	}
 	return a.next.run(m)
 }
@@ -92,16 +95,16 @@ type objectOf struct {
 }
 
 func (o *objectOf) run(m *machine) bool {
-	v, ok := o.from.get(m).Value.(ast.Object)
-	if !ok || v.Len() != len(o.into) {
+	of := o.from.get(m)
+	if rank(of) != Object || of.length() != len(o.into) {
 		return true
 	}
 	for i, slot := range o.into {
-		t := v.Get(o.keys[i].get(m))
-		if t == nil {
+		v := of.Member(o.keys[i].get(m))
+		if !v.IsValid() {
 			return true
 		}
-		m.slots[slot] = t
+		m.slots[slot] = v
 	}
 	return o.next.run(m)
 }

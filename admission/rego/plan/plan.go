@@ -1,10 +1,10 @@
-// Package plan evaluates queries in Rego by plans of their own, about six times as fast as OPA's
+// Package plan evaluates queries in Rego by plans of their own, at least six times as fast as OPA's
 // evaluator.
 //
 // A [Plan] is made of the rules as OPA's compiler leaves them, whose expressions are in the order
 // in which they are evaluated: so the variables that have a value at each of them, and the sources
 // of the values, are known beforehand. Each expression becomes some steps, and each step has a
-// pointer to the next one. Values and built-in functions are OPA's.
+// pointer to the next one. Built-in functions are OPA's, and so are values, but for a [Part].
 //
 // A plan has the same result as OPA's evaluator, and the same error; of two errors, it may report the
 // other one if a rule has two values. What has no step, such as a function that with replaces, makes
@@ -65,6 +65,9 @@ func (p *Plan) Run(env Env, each func(values []*ast.Term) error) error {
 	m.each = each
 	p.start.run(m)
 	err := m.err
+	if unmade := env.Documents.Err(); unmade != nil {
+		err = unmade // what steps saw is not true
+	}
 	m.end()
 	p.machines.Put(m) // but not after a panic
 	return err
@@ -79,7 +82,7 @@ func (s *solution) run(m *machine) bool {
 	}
 	before := len(m.stack)
 	for i := range s.plan.values {
-		m.stack = append(m.stack, s.plan.values[i].get(m))
+		m.stack = append(m.stack, s.plan.values[i].whole(m))
 	}
 	m.err = m.each(m.stack[before:])
 	m.stack = m.stack[:before]

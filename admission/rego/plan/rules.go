@@ -59,7 +59,7 @@ const callsWithoutCache = 8
 // evaluate runs the clauses of a ruleset. It returns false if there is an error.
 func (r *ruleset) evaluate(m *machine) bool {
 	d := &m.frame.docs[r.id]
-	d.value = nil
+	d.value = Value{}
 	if r.asking == beforehand || r.asking == onError && m.env.Relaxed != nil {
 		return r.evaluateIndexed(m, d)
 	}
@@ -137,7 +137,7 @@ func (r *ruleset) evaluateGroup(m *machine, d *document, first *clause, others [
 
 // fallBack runs the default, if there is no value.
 func (r *ruleset) fallBack(m *machine, d *document) bool {
-	if r.otherwise == nil || d.value != nil {
+	if r.otherwise == nil || d.value.IsValid() {
 		return true
 	}
 	return r.otherwise.body.start.run(m) || m.err == nil
@@ -156,9 +156,9 @@ func (y *yield) run(m *machine) bool {
 	}
 	d, value := &m.frame.docs[y.of], y.value.get(m)
 	d.produced = true
-	if d.value == nil {
+	if !d.value.IsValid() {
 		d.value = value
-	} else if !d.value.Equal(value) {
+	} else if !isEqual(d.value, value) {
 		m.err = conflict(y.rule)
 		return false
 	}
@@ -195,12 +195,9 @@ func (g *gather) run(m *machine) bool {
 		if d.object == nil {
 			d.object = ast.NewObject()
 		}
-		return m.insert(d.object, g.key.get(m), g.value.get(m), g.at)
+		return m.insert(d.object, g.key.whole(m), g.value.whole(m), g.at)
 	}
-	if d.set == nil {
-		d.set = ast.NewSet()
-	}
-	d.set.Add(g.key.get(m))
+	d.set.add(g.key.get(m))
 	return true
 }
 
@@ -213,7 +210,7 @@ type complete struct {
 
 func (w *complete) run(m *machine) bool {
 	d := m.settle(w.of)
-	if d == nil || d.value == nil {
+	if d == nil || !d.value.IsValid() {
 		return d != nil
 	}
 	m.slots[w.into] = d.value
@@ -237,7 +234,7 @@ func (m *machine) settle(r *ruleset) *document {
 		}
 	}
 	before, relaxed := m.spent(), m.relaxed()
-	d.set, d.object = nil, nil
+	d.set, d.object = elements{}, nil
 	if !r.evaluate(m) {
 		return nil
 	}
@@ -268,16 +265,14 @@ func (w *partial) run(m *machine) bool {
 }
 
 // gathered returns the value of a partial rule.
-func (d *document) gathered(r *ruleset) *ast.Term {
+func (d *document) gathered(r *ruleset) Value {
 	switch {
 	case r.form == anObject && d.object != nil:
-		return ast.NewTerm(d.object)
+		return Made(ast.NewTerm(d.object))
 	case r.form == anObject:
-		return ast.InternedEmptyObject
-	case d.set != nil:
-		return ast.NewTerm(d.set)
+		return Made(ast.InternedEmptyObject)
 	}
-	return ast.InternedEmptySet
+	return d.set.value()
 }
 
 // An element is the member of a partial rule that has a key. Its clauses are evaluated for the key
@@ -296,28 +291,29 @@ func (e *element) run(m *machine) bool {
 	if !ok {
 		return false
 	}
-	if value == nil {
+	if !value.IsValid() {
 		return true
 	}
 	m.slots[e.into] = value
 	return e.next.run(m)
 }
 
-func (e *element) find(m *machine, key *ast.Term) (value *ast.Term, ok bool) {
+func (e *element) find(m *machine, key Value) (value Value, ok bool) {
 	if all := &m.frame.docs[e.all]; all.known {
-		return member(all.value.Value, key), true
+		return all.value.Member(key), true
 	}
 	d := &m.frame.docs[e.of.id]
-	hash := key.Hash()
-	if value := d.kept(hash, key); value != nil {
+	hash := key.hash()
+	if value := d.kept(hash, key); value.IsValid() {
 		return value, true
 	}
-	d.set, d.object = nil, nil
+	d.set, d.object = elements{}, nil
 	m.slots[e.of.params[0]] = key
 	if !e.of.evaluate(m) {
-		return nil, false
+		return Value{}, false
 	}
-	if value = member(d.gathered(e.of).Value, key); value != nil {
+	gathered := d.gathered(e.of)
+	if value = gathered.Member(key); value.IsValid() {
 		d.keep(hash, value, key)
 	}
 	return value, true
@@ -341,35 +337,31 @@ func (a *apply) run(m *machine) bool {
 	switch {
 	case !ok:
 		return false
-	case value == nil:
+	case !value.IsValid() || a.tests && value.isFalse():
 		return true
-	case a.tests:
-		if b, is := value.Value.(ast.Boolean); is && !bool(b) {
-			return true
-		}
 	}
 	m.slots[a.into] = value
 	return a.next.run(m)
 }
 
-// call returns the value for arguments; nil if there is none.
-func (a *apply) call(m *machine, args []*ast.Term) (value *ast.Term, ok bool) {
+// call returns the value for arguments; none if there is none.
+func (a *apply) call(m *machine, args []Value) (value Value, ok bool) {
 	d := &m.frame.docs[a.of.id]
 	d.calls++
 	keeps := d.calls > callsWithoutCache
 	hash := 0
 	if keeps {
-		for _, t := range args {
-			hash = hash*31 + t.Hash()
+		for i := range args {
+			hash = hash*31 + args[i].hash()
 		}
-		if value := d.kept(hash, args...); value != nil {
+		if value := d.kept(hash, args...); value.IsValid() {
 			return value, true
 		}
 	}
 	if !a.of.evaluate(m) {
-		return nil, false
+		return Value{}, false
 	}
-	if keeps && d.value != nil {
+	if keeps && d.value.IsValid() {
 		d.keep(hash, d.value, args...)
 	}
 	return d.value, true
@@ -388,7 +380,7 @@ func (r *resolver) Resolve(ref ast.Ref) (ast.Value, error) {
 	case ref[0].Equal(ast.FunctionArgRootDocument):
 		if n, ok := ref[1].Value.(ast.Number); ok && r.rules.form == aFunction {
 			if i, ok := n.Int(); ok && i >= 0 && i < len(r.rules.params) {
-				return m.slots[r.rules.params[i]].Value, nil
+				return m.slots[r.rules.params[i]].Whole().Value, nil
 			}
 		}
 		return nil, ast.UnknownValueErr{}
@@ -401,18 +393,21 @@ func (r *resolver) Resolve(ref ast.Ref) (ast.Value, error) {
 }
 
 func (r *resolver) input(path ast.Ref) (ast.Value, error) {
-	var from *ast.Term
+	var from Value
 	if len(path) > 0 {
 		if _, ok := path[0].Value.(ast.String); ok {
 			from, path = r.machine.inputMember(path[0]), path[1:]
 		}
 	} else {
-		from = r.machine.input()
+		from = Made(r.machine.input())
 	}
-	if from == nil {
+	for from.part != nil && len(path) > 0 {
+		from, path = from.part.Get(path[0]), path[1:]
+	}
+	if !from.IsValid() {
 		return nil, nil
 	}
-	v, err := from.Value.Find(path)
+	v, err := from.Whole().Value.Find(path)
 	if err != nil {
 		return nil, nil // it has no such part
 	}

@@ -14,7 +14,7 @@ import (
 // rules that read input.review alone: all plans that share it must see the same review. It belongs
 // to one goroutine. Whether a value is kept never changes a result.
 type Shared struct {
-	values map[key]*ast.Term
+	values map[key]Value
 	kept   int64
 	grow   func(bytes int64) bool
 }
@@ -25,13 +25,13 @@ func NewShared(grow func(bytes int64) bool) *Shared { return &Shared{grow: grow}
 // maxShared is how many bytes of values a request keeps at most.
 const maxShared = 1 << 20
 
-// keep keeps the value of a rule that took so many bytes; nil: the rule has none.
-func (s *Shared) keep(of key, value *ast.Term, bytes int64) {
+// keep keeps the value of a rule that took so many bytes; no value: the rule has none.
+func (s *Shared) keep(of key, value Value, bytes int64) {
 	if bytes += sharedCost; s.kept+bytes > maxShared || s.grow != nil && !s.grow(bytes) {
 		return
 	}
 	if s.values == nil {
-		s.values = map[key]*ast.Term{}
+		s.values = map[key]Value{}
 	}
 	s.kept += bytes
 	s.values[of] = value

@@ -15,14 +15,23 @@ type maker interface{ make(m *machine) *ast.Term }
 
 func inSlot(slot int) source { return source{slot: slot} }
 
-func (s *source) get(m *machine) *ast.Term {
+func (s *source) get(m *machine) Value {
 	switch {
 	case s.term != nil:
-		return s.term
+		return Made(s.term)
 	case s.made != nil:
-		return s.made.make(m)
+		return Made(s.made.make(m))
 	}
 	return m.slots[s.slot]
+}
+
+// whole is get for what takes OPA's values.
+func (s *source) whole(m *machine) *ast.Term {
+	if s.term != nil {
+		return s.term
+	}
+	v := s.get(m)
+	return v.Whole()
 }
 
 type newArray struct{ items []source }
@@ -30,7 +39,7 @@ type newArray struct{ items []source }
 func (a *newArray) make(m *machine) *ast.Term {
 	items := make([]*ast.Term, len(a.items))
 	for i := range a.items {
-		items[i] = a.items[i].get(m)
+		items[i] = a.items[i].whole(m)
 	}
 	return ast.ArrayTerm(items...)
 }
@@ -40,7 +49,7 @@ type newSet struct{ items []source }
 func (s *newSet) make(m *machine) *ast.Term {
 	set := ast.NewSetWithCapacity(len(s.items))
 	for i := range s.items {
-		set.Add(s.items[i].get(m))
+		set.Add(s.items[i].whole(m))
 	}
 	return ast.NewTerm(set)
 }
@@ -50,7 +59,7 @@ type newObject struct{ keys, values []source }
 func (o *newObject) make(m *machine) *ast.Term {
 	pairs := make([][2]*ast.Term, len(o.keys))
 	for i := range o.keys {
-		pairs[i] = [2]*ast.Term{o.keys[i].get(m), o.values[i].get(m)}
+		pairs[i] = [2]*ast.Term{o.keys[i].whole(m), o.values[i].whole(m)}
 	}
 	return ast.NewTerm(ast.NewObject(pairs...))
 }

@@ -141,7 +141,7 @@ func (l *leave) run(m *machine) bool {
 // replace returns a document in which parts are replaced, one after the other.
 func replace(m *machine, of *ast.Term, by []replacement) *ast.Term {
 	for i := range by {
-		of = put(of, by[i].target[1:], by[i].value.get(m))
+		of = put(of, by[i].target[1:], by[i].value.whole(m))
 	}
 	return of
 }
