@@ -10,7 +10,7 @@ import (
 // isElsewhere reports whether a path parts from all paths that files have at one of its segments, and has nothing that leads
 // back, whatever server reads it. This is the quick answer for most paths that no file describes. False says nothing.
 func (s *spellings) isElsewhere(raw string) bool {
-	if raw[0] != '/' {
+	if !strings.HasPrefix(raw, "/") {
 		return false
 	}
 	hasDot := false

@@ -61,7 +61,7 @@ func TestIsElsewhereSpelled(t *testing.T) {
 // sameLook compares what is found of a request with the look at the whole path.
 func sameLook(t testing.TB, api *Plain, method, path string) {
 	t.Helper()
-	if path[0] != '/' {
+	if !strings.HasPrefix(path, "/") {
 		return // no server takes such a target
 	}
 	info, res, err := api.Resolve(method, []byte(path))
