@@ -241,7 +241,9 @@ func TestScanOfLongTexts(t *testing.T) {
 	text := strings.Repeat("abcdefg ", 400)
 	for size := 0; size < len(text); size += step {
 		for _, before := range []int{0, 1, size % 61, 1000 + size%67} {
-			for _, format := range []string{`["%s","%s",1]`, `["%s",{"%s":1.5},-1]`, `["%s","%s\n",{"a":"é"}]`} {
+			for _, format := range []string{
+				`["%s","%s",1]`, `["%s",{"%s":1.5},-1]`, `["%s","%s\\n",{"a":"é"}]`, `["%s","%s","b"]`, `["%s",{"%s":1,"":"\\""}]`,
+			} {
 				checkScan(t, fmt.Appendf(nil, format, text[:before], text[:size]), Limits{})
 			}
 		}

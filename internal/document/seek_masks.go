@@ -34,11 +34,11 @@ func (s *scanner) seek(i int) int {
 // cannot: near the end of the text, and if the string would lose its first mask.
 func (s *scanner) prepare(i int) bool {
 	const half = maskBlocks / 2 * octets.MaskBytes
-	from, block := s.masked, i&^(octets.MaskBytes-1)
+	block := i &^ (octets.MaskBytes - 1)
+	from := max(s.masked, block)
 	if from > s.wide || from-block > half {
 		return false
 	}
-	from = max(from, block)
 	s.masked = min((from|(half-1))+1, s.wide+1)
 	octets.Masks(s.masks[from/octets.MaskBytes%maskBlocks:], s.src[from:s.masked])
 	return true
