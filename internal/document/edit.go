@@ -189,28 +189,22 @@ func (d *Document) link(container, i uint32) {
 }
 
 // isAlike reports whether the key of the last member i may differ from another one of its object in
-// case alone.
+// case alone, if alike is not set: then all keys are ASCII without escapes, because others set it.
 func (d *Document) isAlike(object, i uint32) bool {
-	if d.tape[object].count > pairsUpTo {
+	added := &d.tape[i]
+	if d.tape[object].count > pairsUpTo || added.meta&flagKeyEscaped != 0 {
 		return true // a walk over the whole is cheaper than a look at all of them for each that is added
 	}
-	key := d.keyOf(&d.tape[i])
+	key := viewString(d.source(added)[added.key:added.keyEnd])
+	if !isASCII(key) {
+		return true // perhaps
+	}
 	for k := d.chainFirst(object); k != i; k = d.chainNext(k) {
-		if e := &d.tape[k]; d.mayBeAlike(e, key) && strings.EqualFold(d.keyOf(e), key) {
+		if e := &d.tape[k]; e.keyEnd-e.key == added.keyEnd-added.key && strings.EqualFold(d.keyOf(e), key) {
 			return true
 		}
 	}
 	return false
-}
-
-// mayBeAlike is false of keys that differ from the key of e not in case alone: both begin with a
-// character of ASCII, and it is not the same letter.
-func (d *Document) mayBeAlike(e *entry, key string) bool {
-	if e.keyEnd == e.key || key == "" {
-		return e.keyEnd == e.key && key == ""
-	}
-	a, b := d.source(e)[e.key], key[0]
-	return a|0x20 == b|0x20 || (a|b)&0x80 != 0 || a == '\\'
 }
 
 // write parses raw into the side buffer as the value of the entry i, and returns its node. That is

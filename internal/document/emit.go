@@ -60,6 +60,15 @@ func (d *Document) emit(dst []byte, i uint32) []byte {
 	)
 	for k := d.chainFirst(i); k != 0; k = d.chainNext(k) {
 		c := &d.tape[k]
+		if c.meta&flagsEdited == 0 && any == passed { // most children, one after the other
+			for int32(c.next) > 0 && d.tape[c.next].meta&flagsEdited == 0 {
+				k = c.next
+				c = &d.tape[k]
+			}
+			pos = c.end
+			gap, any, passed = nil, true, true
+			continue
+		}
 		if c.meta&flagInserted != 0 {
 			if c.meta&flagRemoved != 0 {
 				continue
@@ -110,6 +119,9 @@ func (d *Document) emit(dst []byte, i uint32) []byte {
 	}
 	return append(dst, src[copied:e.end]...)
 }
+
+// flagsEdited are the flags of children that are not in the text as they were parsed.
+const flagsEdited = flagInserted | flagRemoved | flagDirty
 
 // appendGap appends what stands between two children, or before the first one:
 // the white space of gap, with a comma if another child precedes.

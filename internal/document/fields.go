@@ -20,13 +20,18 @@ func (f *Fields) In(object Node, found []Node) (variant Node, name string) {
 	if object.Kind() != Object {
 		return Node{}, ""
 	}
-	for c := object.Children(); c.Valid(); c.Next() {
-		if place := c.Find(&f.names); place >= 0 {
+	d := object.d
+	for i := d.chainFirst(object.i); i != 0; i = d.chainNext(i) {
+		e := &d.tape[i]
+		if e.meta&flagRemoved != 0 {
+			continue
+		}
+		if place := f.names.find(d, e); place >= 0 {
 			if place < len(found) {
-				found[place] = c.Node()
+				found[place] = Node{d, i}
 			}
-		} else if name, ok := f.variants.Variant(c.Key()); ok {
-			return c.Node(), name
+		} else if name, ok := f.variants.Variant(d.keyOf(e)); ok {
+			return Node{d, i}, name
 		}
 	}
 	return Node{}, ""

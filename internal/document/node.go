@@ -80,11 +80,24 @@ func (n Node) Get(key string) (Node, bool) {
 	if n.Kind() != Object {
 		return Node{}, false
 	}
-	i := n.d.find(n.i, key, hashString(key))
+	if n.d.tape[n.i].meta&flagIndexed != 0 {
+		return n.d.found(n.d.find(n.i, key, hashString(key)))
+	}
+	for k := n.d.chainFirst(n.i); k != 0; k = n.d.chainNext(k) {
+		o := &n.d.tape[k]
+		if (int(o.keyEnd-o.key) == len(key) || o.meta&flagKeyEscaped != 0) && o.meta&flagRemoved == 0 && n.d.keyIs(o, key) {
+			return Node{n.d, k}, true
+		}
+	}
+	return Node{}, false
+}
+
+// found is the node of a member, 0 if there is none.
+func (d *Document) found(i uint32) (Node, bool) {
 	if i == 0 {
 		return Node{}, false
 	}
-	return Node{n.d, i}, true
+	return Node{d, i}, true
 }
 
 // Lookup is Get for a key whose hash was computed before.
@@ -92,11 +105,7 @@ func (n Node) Lookup(name Name) (Node, bool) {
 	if n.d == nil {
 		return Node{}, false
 	}
-	i := n.d.step(n.i, &name)
-	if i == 0 {
-		return Node{}, false
-	}
-	return Node{n.d, i}, true
+	return n.d.found(n.d.step(n.i, &name))
 }
 
 // find returns the live member with the key, 0 without one.
@@ -204,13 +213,13 @@ func (n Node) quoted() []byte {
 // Str is the decoded value of a string, "" for other kinds. It shares the
 // document's memory unless it has escapes.
 func (n Node) Str() string {
+	if text, ok := n.Text(); ok {
+		return text
+	}
 	if n.Kind() != String {
 		return ""
 	}
-	if n.d.tape[n.i].meta&flagEscaped != 0 {
-		return string(appendDecoded(nil, n.quoted()))
-	}
-	return viewString(n.quoted())
+	return string(appendDecoded(nil, n.quoted()))
 }
 
 // AppendStr appends the decoded value of a string to dst.

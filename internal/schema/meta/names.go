@@ -60,11 +60,12 @@ func isLabelName(s string) bool {
 
 // isLabelKey is content.IsLabelKey. With anyCase upper case is right in the prefix too, as in annotations.
 func isLabelKey(s string, anyCase bool) bool {
-	slash := strings.IndexByte(s, '/')
-	if slash < 0 {
-		return isLabelName(s)
+	for i := range len(s) {
+		if charSets[s[i]]&(alnums|dash|underscore|dot) == 0 {
+			return s[i] == '/' && isSubdomain(s[:i], anyCase) && isLabelName(s[i+1:])
+		}
 	}
-	return isSubdomain(s[:slash], anyCase) && isLabelName(s[slash+1:])
+	return s != "" && len(s) <= 63 && charSets[s[0]]&alnums != 0 && charSets[s[len(s)-1]]&alnums != 0
 }
 
 // isSubdomain is content.IsDNS1123Subdomain.
