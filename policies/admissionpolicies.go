@@ -19,7 +19,7 @@ type validatingPolicies struct {
 func (v *validatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.ValidatingAdmissionPolicy) {
 	l.useAnnotation(o, p.Annotations)
 	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
-		from: o, params: p.Spec.ParamKind,
+		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
 		compile: func(states []string) (*vap.Policy, field.ErrorList) {
 			return vap.Compiler{States: states, Common: l.common}.CompileUnbound(p)
 		},
@@ -57,7 +57,7 @@ func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.
 	}
 	m.specs[o] = p
 	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
-		from: o, params: p.Spec.ParamKind,
+		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
 		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
 			return mutate.Compiler{States: states, Common: l.common}.CompileUnbound(p)
 		},

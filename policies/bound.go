@@ -34,6 +34,7 @@ type governed interface{ Govern(t admission.Terms) }
 
 type boundPolicy[P, B any] struct {
 	from    *manifest.Object
+	match   *admissionv1.MatchResources
 	params  *admissionv1.ParamKind
 	compile func(states []string) (P, field.ErrorList)
 	// review returns warnings about the expressions of a policy that compiles, and wording advice on
@@ -69,23 +70,17 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 		}
 		b.refer(l, kind, &one)
 	}
-	states, kinds := l.stateNames(), l.knownKinds()
+	unbound := b.compileUnbound(l)
+	if l.isStopped() {
+		return nil
+	}
 	var all []P
-	for _, p := range b.policies {
-		if l.isStopped() {
-			return nil
-		}
-		compiled := p.compiled(l, states)
+	for i, p := range b.policies {
+		compiled := unbound[i]
 		if compiled.ok {
 			compiled.policy = compiled.policy.Bound(l.terms.TermsByAnnotation(p.from), compiledFor[p.from.Name]...)
 			l.plans.note(p.from, compiled.policy.Programs())
 			l.reads.expressions(p.from, compiled.policy.Programs())
-			if l.plans.advise(p.from.File) {
-				l.review(p.from, states, kinds, p.review)
-				l.wildcards(p.from, states, kinds, p.review)
-				l.unaskedWidely(p.from, states, kinds, p.review)
-				p.advise(l)
-			}
 		}
 		if !isBound[p.from.Name] && !part[unreadBindings](l).any {
 			if l.isMeant(p.from) {
@@ -97,6 +92,40 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 		}
 	}
 	return all
+}
+
+// compileUnbound compiles and reviews all policies. Those for the same resource follow one another, so that what is made of
+// its schema for the review of one serves the next, and need not be kept for long.
+func (b *bound[P, B]) compileUnbound(l *loader) []unboundPolicy[P] {
+	resources, order := make([]string, len(b.policies)), make([]int, len(b.policies))
+	for i := range b.policies {
+		resources[i], order[i] = firstResource(b.policies[i].match), i
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return strings.Compare(resources[x], resources[y]) })
+	states, kinds := l.stateNames(), l.knownKinds()
+	unbound := make([]unboundPolicy[P], len(b.policies))
+	for _, i := range order {
+		if l.isStopped() {
+			break
+		}
+		p := &b.policies[i]
+		unbound[i] = p.compiled(l, states)
+		if unbound[i].ok && l.plans.advise(p.from.File) {
+			l.review(p.from, states, kinds, p.review)
+			l.wildcards(p.from, states, kinds, p.review)
+			l.unaskedWidely(p.from, states, kinds, p.review)
+			p.advise(l)
+		}
+	}
+	return unbound
+}
+
+// firstResource is the group and name of the first resource that rules name; "" if they name none.
+func firstResource(m *admissionv1.MatchResources) string {
+	if m == nil || len(m.ResourceRules) == 0 || len(m.ResourceRules[0].APIGroups) == 0 || len(m.ResourceRules[0].Resources) == 0 {
+		return ""
+	}
+	return m.ResourceRules[0].APIGroups[0] + "/" + m.ResourceRules[0].Resources[0]
 }
 
 // unboundPolicy is a policy without its bindings; false: it did not compile.

@@ -12,25 +12,28 @@ import (
 // needs it once the set is compiled.
 type Common struct {
 	envs      map[envKey]*env
-	typed     map[typedKey]*typedEnv
+	typed     map[typedKey]*typedEnv // at most keptTyped
 	parsed    map[string]*Parsed
 	recent    []*Parsed // the trees that are kept, the oldest at next
 	next      int
 	positions map[positionKey]position
 	made      map[madeKey]any
-	verdicts  map[verdictKey]*verdict
 }
 
 // NewCommon returns a Common for the policies of a set.
 func NewCommon() *Common {
 	return &Common{
 		envs: map[envKey]*env{}, typed: map[typedKey]*typedEnv{}, parsed: map[string]*Parsed{},
-		positions: map[positionKey]position{}, made: map[madeKey]any{}, verdicts: map[verdictKey]*verdict{},
+		positions: map[positionKey]position{}, made: map[madeKey]any{},
 	}
 }
 
 // keptTrees is how many expressions stay parsed. A policy is compiled and reviewed before the next one, and few have more.
 const keptTrees = 64
+
+// keptTyped is how many environments with types stay: they are large. Policies for the same kinds are reviewed one after
+// another, and most need one or two.
+const keptTyped = 64
 
 // tracked is the base environment, and keeps the calls of macros: messages repeat expressions.
 var tracked = sync.OnceValues(func() (*celgo.Env, error) { return base().Extend(celgo.EnableMacroCallTracking()) })

@@ -90,6 +90,7 @@ type TypeChecker struct {
 // A typedEnv is an environment with typed variables, which the checkers of several policies share.
 type typedEnv struct {
 	*celgo.Env
+	verdicts map[verdictKey]*verdict
 	variables *apiservercel.DeclType // its fields are those of the policy that is checked
 	roots     map[string]*apiservercel.DeclType
 	object    *ObjectType
@@ -102,9 +103,8 @@ type typedKey struct {
 	states                          string
 }
 
-// verdictKey is an expression of a policy against a typedEnv.
+// verdictKey is an expression of a policy, which is checked against a typedEnv.
 type verdictKey struct {
-	env        *typedEnv
 	in         position
 	expression string
 }
@@ -148,6 +148,9 @@ func (c *Common) TypeChecker(v TypedVariables) (*TypeChecker, error) {
 		if env, err = newTypedEnv(v); err != nil {
 			return nil, fmt.Errorf("environment misconfigured: %w", err)
 		}
+		if len(c.typed) == keptTyped {
+			clear(c.typed)
+		}
 		c.typed[key] = env
 	}
 	return &TypeChecker{env: env, common: c, fields: map[string]*apiservercel.DeclField{}, failing: map[string]bool{}}, nil
@@ -156,7 +159,7 @@ func (c *Common) TypeChecker(v TypedVariables) (*TypeChecker, error) {
 // newTypedEnv makes an environment whose variable 'variables' has no fields yet.
 func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
-	c := &typedEnv{variables: variables, roots: map[string]*apiservercel.DeclType{}, object: v.Object}
+	c := &typedEnv{verdicts: map[verdictKey]*verdict{}, variables: variables, roots: map[string]*apiservercel.DeclType{}, object: v.Object}
 	declared := []*apiservercel.DeclType{namespaceType(), requestType(), httpType(), variables}
 	options := []celgo.EnvOption{
 		celgo.Variable(plan.NameNamespaceObject, namespaceType().CelType()),
@@ -221,11 +224,11 @@ func (c *TypeChecker) Check(p *Parsed) error { return c.checked(p).problem }
 
 // verdict returns what is known of an expression in the policy.
 func (c *TypeChecker) verdict(p *Parsed) *verdict {
-	key := verdictKey{c.env, c.position, p.text}
-	v := c.common.verdicts[key]
+	key := verdictKey{c.position, p.text}
+	v := c.env.verdicts[key]
 	if v == nil {
 		v = &verdict{}
-		c.common.verdicts[key] = v
+		c.env.verdicts[key] = v
 	}
 	return v
 }
