@@ -56,12 +56,8 @@ func (o openTypes) add(t *apiservercel.DeclType, s *spec.Schema) {
 			o[t] = true
 		}
 		for name, field := range t.Fields {
-			plain, ok := apiservercel.Unescape(name)
-			if !ok {
-				plain = name
-			}
-			if property, ok := s.Properties[plain]; ok && isComposed(field.Type) {
-				o.add(field.Type, &property)
+			if property := propertyOf(s, name, field); property != nil {
+				o.add(field.Type, property)
 			}
 		}
 	}

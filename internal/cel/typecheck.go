@@ -51,12 +51,8 @@ func typeNamed(t *apiservercel.DeclType, s *spec.Schema) *apiservercel.DeclType 
 		return apiservercel.NewMapType(t.KeyType, typeNamed(t.ElemType, s.AdditionalProperties.Schema), t.MaxElements)
 	case t.IsObject() && t.Fields != nil:
 		for name, field := range t.Fields {
-			plain, ok := apiservercel.Unescape(name)
-			if !ok {
-				plain = name
-			}
-			if property, ok := s.Properties[plain]; ok && isComposed(field.Type) {
-				field.Type = typeNamed(field.Type, &property)
+			if property := propertyOf(s, name, field); property != nil {
+				field.Type = typeNamed(field.Type, property)
 			}
 		}
 		if name, ok := s.Extensions.GetString(TypeNameExtension); ok {
@@ -66,8 +62,20 @@ func typeNamed(t *apiservercel.DeclType, s *spec.Schema) *apiservercel.DeclType 
 	return t
 }
 
-// isComposed reports whether a type may have parts.
-func isComposed(t *apiservercel.DeclType) bool { return t.IsList() || t.IsMap() || t.IsObject() }
+// propertyOf returns the schema of a field whose type has parts; nil for others.
+func propertyOf(s *spec.Schema, name string, f *apiservercel.DeclField) *spec.Schema {
+	if t := f.Type; !t.IsList() && !t.IsMap() && !t.IsObject() {
+		return nil // most fields: a schema is large to copy
+	}
+	if plain, isEscaped := apiservercel.Unescape(name); isEscaped {
+		name = plain
+	}
+	property, found := s.Properties[name]
+	if !found {
+		return nil
+	}
+	return &property
+}
 
 // A TypeChecker checks the expressions of an admission policy against the type of
 // the objects that it matches, as kube-apiserver does for the status of a
