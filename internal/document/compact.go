@@ -1,22 +1,27 @@
 package document
 
-// Compact gives back the memory that the document has beyond its need. It is for
+// Compact gives back the memory that the document has beyond its need, for the next document. It is for
 // documents that are kept; one that is soon released costs less without.
 func (d *Document) Compact() {
-	d.tape = exactly(d.tape)
-	d.side = exactly(d.side)
-	d.index = exactly(d.index)
+	spare := &Document{own: d.own}
+	d.tape, spare.tape = exactly(d.tape)
+	d.side, spare.side = exactly(d.side)
+	d.index, spare.index = exactly(d.index)
 	d.own = nil // a clone's body stays in body
+	if spare.tape != nil {
+		spare.Release()
+	}
 }
 
-func exactly[T any](s []T) []T {
+// exactly returns a slice without more room than it needs, and the memory that it had if it has moved.
+func exactly[T any](s []T) (exact, spare []T) {
 	switch {
 	case len(s) == 0:
-		return nil
+		return nil, s
 	case cap(s)-len(s) <= len(s)/8:
-		return s
+		return s, nil
 	}
-	exact := make([]T, len(s))
+	exact = make([]T, len(s))
 	copy(exact, s)
-	return exact
+	return exact, s
 }

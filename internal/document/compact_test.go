@@ -32,6 +32,11 @@ func TestCompact(t *testing.T) {
 		if cap(d.tape) > len(d.tape)+len(d.tape)/8 || cap(d.side) > len(d.side)+len(d.side)/8 {
 			t.Errorf("capacity %d for %d entries, %d for %d bytes", cap(d.tape), len(d.tape), cap(d.side), len(d.side))
 		}
+		for range 8 { // documents that may use what was given back
+			if _, err := Parse([]byte(`{"others":[{"c":2},{"d":"z\ny"}]}`), Limits{}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if got := string(d.AppendTo(nil)); got != want {
 			t.Errorf("reads %s, want %s", got, want)
 		}
