@@ -3,6 +3,7 @@ package resource
 import (
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 )
 
