@@ -59,6 +59,30 @@ func TestReadReady(t *testing.T) {
 	})
 }
 
+// TestLongBody: a body whose length is not known takes no memory of its own if too much of it has come for a small one.
+func TestLongBody(t *testing.T) {
+	url, conns := h1test.Driven(t)
+	client, err := New(Config{Endpoints: []string{url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	want := strings.Repeat("x", 100_000)
+	testutil.Eventually(t, "a body to come at once", func() bool {
+		resp := begin(t, client, conns, "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n", h1test.Chunks(want, len(want)), func(net.Conn) {})
+		defer resp.Close()
+		body := resp.Stream().(*Body)
+		isAtOnce := body.from.hasMore()
+		if isAtOnce && body.prefix != nil {
+			t.Errorf("%d bytes were copied", len(body.prefix))
+		}
+		if got, err := io.ReadAll(body); string(got) != want || err != nil {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+		return isAtOnce
+	})
+}
+
 // TestReadyReset: a read that does not wait keeps the error that it meets for the next: a body that the end of the connection
 // ends is not whole if a reset does.
 func TestReadyReset(t *testing.T) {

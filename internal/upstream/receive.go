@@ -35,7 +35,7 @@ func (r *intake) takeBody() (*Body, error) {
 		return nil, r.fill(r.resp.Extend(int(r.length)))
 	case r.length > 0 && req.Whole > 0:
 		return nil, r.readLarge(int(r.length))
-	case r.length > 0:
+	case r.length > 0, r.wanted() == 0 && r.isLong():
 		return r.newBody(nil), nil
 	}
 	body, err := r.readUnknown(r.resp.Spare())
@@ -54,6 +54,17 @@ func (r *intake) takeBody() (*Body, error) {
 	}
 	return nil, nil
 }
+
+// wanted returns how long a body may be that is read whole, whatever its framing; 0 if none is.
+func (r *intake) wanted() int64 {
+	if r.req.Whole == 0 && r.status >= 400 {
+		return maxErrorBody
+	}
+	return r.req.Whole
+}
+
+// isLong reports whether too much of a body has come for it to be a small one, which is read whole.
+func (r *intake) isLong() bool { return r.from.hasMore() || r.from.buffered() >= r.config.HeadBytes }
 
 // readLarge reads a body of known length that is not small.
 func (r *intake) readLarge(n int) error {
@@ -107,10 +118,7 @@ func (r *intake) readUnknown(body []byte) (_ []byte, failure error) {
 			r.req.giveBack(granted - keep)
 		}
 	}()
-	limit := r.req.Whole
-	if limit == 0 && r.status >= 400 {
-		limit = maxErrorBody
-	}
+	limit := r.wanted()
 	body = body[:0]
 	for limit == 0 || int64(len(body)) <= limit {
 		if limit == 0 && len(body) >= r.config.HeadBytes {

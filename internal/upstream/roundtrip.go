@@ -159,6 +159,9 @@ func (cn *conn) read(p []byte, wait bool) (int, error) {
 // buffered implements source.
 func (cn *conn) buffered() int { return cn.br.Buffered() }
 
+// hasMore implements source.
+func (cn *conn) hasMore() bool { return cn.isMore }
+
 // isOver implements source.
 func (cn *conn) isOver() bool { return cn.frame.done() }
 

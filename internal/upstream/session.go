@@ -223,6 +223,9 @@ func (x *stream) read(p []byte, wait bool) (int, error) { return x.on.Read(p, wa
 // buffered implements source.
 func (x *stream) buffered() int { return x.on.Arrived() }
 
+// hasMore implements source.
+func (x *stream) hasMore() bool { return false }
+
 // isOver implements source.
 func (x *stream) isOver() bool { return x.on.IsOver() }
 

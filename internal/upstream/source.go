@@ -17,6 +17,8 @@ type source interface {
 	read(p []byte, wait bool) (int, error)
 	// buffered returns how many bytes have arrived, framing included.
 	buffered() int
+	// hasMore reports whether more than that has arrived, most likely.
+	hasMore() bool
 	// isOver reports whether a read would find the end.
 	isOver() bool
 	// wait waits until a read would find something, and takes no memory meanwhile.
