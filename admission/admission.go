@@ -82,6 +82,7 @@ type Attributes struct {
 	Made any
 
 	mutated progress
+	matched bool // see IsMatched
 	bound   boundRequest
 	found   []int32 // room for searches
 }
@@ -109,6 +110,10 @@ func (a *Attributes) Name() string {
 	}
 	return text(at(a.Object.Root(), "metadata", "name"))
 }
+
+// IsMatched reports whether the validator that runs is known to match the request with all of its bindings, so that it need
+// not be asked whether it does.
+func (a *Attributes) IsMatched() bool { return a.matched }
 
 // Time is when the request came.
 func (a *Attributes) Time() time.Time {

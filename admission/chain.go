@@ -43,11 +43,12 @@ func names[P Policy](policies []P) (all []string) {
 	return all
 }
 
-// validate runs the found validators that match the request.
-func (c *Chain) validate(ctx context.Context, f found, a *Attributes, r *Report) {
+// validate runs the found validators that match the request. Those among matched do for sure.
+func (c *Chain) validate(ctx context.Context, f found, matched positions, a *Attributes, r *Report) {
 	if len(f) == 0 {
 		return
 	}
+	defer func() { a.matched = false }()
 	s := searchFor(f, a)
 	bound := false
 	for n := s.Next(); n >= 0; n = s.Next() {
@@ -57,9 +58,11 @@ func (c *Chain) validate(ctx context.Context, f found, a *Attributes, r *Report)
 			bound = true
 		}
 		if c.validatorTerms != nil && c.validatorTerms[n] != nil {
-			validateBy(ctx, c.validatorTerms[n], v, a, r)
+			a.matched = false
+			c.validateBy(ctx, n, a, r)
 			continue
 		}
+		a.matched = matched.has(n)
 		before := r.measure(a)
 		if r.Recorder != nil {
 			r.Recorder.Begin(ctx, v, a, r)
@@ -67,7 +70,7 @@ func (c *Chain) validate(ctx context.Context, f found, a *Attributes, r *Report)
 		if err := validate(ctx, v, a, r); err != nil {
 			refuse(v, err, r)
 		}
-		r.decided(v.Name(), before, a, Allowed)
+		r.decided(len(c.mutators)+n, v.Name(), before, a, Allowed)
 	}
 }
 
@@ -85,7 +88,8 @@ func refuse(v Validator, err error, r *Report) {
 }
 
 // validateBy runs a validator as its terms say.
-func validateBy(ctx context.Context, t Terms, v Validator, a *Attributes, r *Report) {
+func (c *Chain) validateBy(ctx context.Context, n int, a *Attributes, r *Report) {
+	v, t := c.validators[n], c.validatorTerms[n]
 	before, mark := r.measure(a), r.Mark()
 	if r.Recorder != nil {
 		r.Recorder.Begin(ctx, v, a, r)
@@ -104,7 +108,7 @@ func validateBy(ctx context.Context, t Terms, v Validator, a *Attributes, r *Rep
 			r.Soften(t, mark)
 		}
 	}
-	r.decided(v.Name(), before, a, Allowed)
+	r.decided(len(c.mutators)+n, v.Name(), before, a, Allowed)
 }
 
 // tryFailure handles the error of a policy that is tried, which never answers the request.

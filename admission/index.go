@@ -28,6 +28,20 @@ type policyIndex struct {
 	foreseers []Foreseer // by position; nil: nothing is foreseen
 	foresees  bool       // one of them is not nil
 	oldReader []OldReader
+	decided   []Decided
+}
+
+// positions is a set of positions of policies.
+type positions []uint64
+
+func (s positions) has(p int) bool { return p>>6 < len(s) && s[p>>6]&(1<<(p&63)) != 0 }
+
+func (s positions) with(p int) positions {
+	for p>>6 >= len(s) {
+		s = append(s, 0)
+	}
+	s[p>>6] |= 1 << (p & 63)
+	return s
 }
 
 // A found is what the index has for operations on a resource or a subresource.
@@ -41,10 +55,12 @@ func newIndex[P Policy](policies []P) (x policyIndex) {
 	x.insistent = make([]Insistent, len(policies))
 	x.foreseers = make([]Foreseer, len(policies))
 	x.oldReader = make([]OldReader, len(policies))
+	x.decided = make([]Decided, len(policies))
 	for position, p := range policies {
 		x.narrowers[position], _ = Policy(p).(Narrower)
 		x.insistent[position], _ = Policy(p).(Insistent)
 		x.oldReader[position], _ = Policy(p).(OldReader)
+		x.decided[position], _ = Policy(p).(Decided)
 		if f, is := Policy(p).(Foreseer); is && f.Foresees() {
 			x.foreseers[position], x.foresees = f, true
 		}
@@ -130,6 +146,18 @@ func (x *policyIndex) matchesAll(f found, i *resource.Info, o Operation) bool {
 			return x.foreseers[p] == nil && (x.narrowers[p] == nil || x.insistent[p] != nil && x.insistent[p].NeverExcludes(i, o))
 		})
 	})
+}
+
+// matched returns the policies found that match the operation on the resource whatever a request says.
+func (x *policyIndex) matched(f found, i *resource.Info, o Operation) (all positions) {
+	for _, l := range f {
+		for _, p := range l.Plain {
+			if d := x.decided[p]; d != nil && d.AlwaysMatches(i, o) {
+				all = all.with(int(p))
+			}
+		}
+	}
+	return all
 }
 
 func (x *policyIndex) excludes(position int32, i *resource.Info, o Operation) bool {

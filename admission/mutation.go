@@ -205,7 +205,7 @@ func (m *mutation) run(r *Run) error {
 	if m.a.mutated.changes > changes {
 		verdict = Changed
 	}
-	m.report.decided(mutator.Name(), before, m.a, verdict)
+	m.report.decided(r.mutator, mutator.Name(), before, m.a, verdict)
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (m *mutation) planBy(t Terms, position int, second bool) error {
 			if m.report.Recorder != nil {
 				m.report.Recorder.Begin(m.ctx, mutator, m.a, m.report)
 			}
-			m.report.decided(mutator.Name(), before, m.a, Unchanged)
+			m.report.decided(position, mutator.Name(), before, m.a, Unchanged)
 		}
 		return nil
 	case !tried:
@@ -257,7 +257,7 @@ func (m *mutation) try(r *Run) {
 		m.report.TryChange(r.Tried, mutator.Name())
 		verdict = WouldMutate
 	}
-	m.report.decided(mutator.Name(), before, a, verdict)
+	m.report.decided(r.mutator, mutator.Name(), before, a, verdict)
 }
 
 // tryOn runs a mutator on a copy of the object, and reports whether it changed the copy.

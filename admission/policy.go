@@ -51,6 +51,13 @@ type Insistent interface {
 	NeverExcludes(i *resource.Info, o Operation) bool
 }
 
+// A Decided policy knows which requests it matches whatever they say.
+type Decided interface {
+	// AlwaysMatches reports whether the policy, by each of its bindings, matches the operation on the resource as it is,
+	// whatever the object, the namespace and the name are.
+	AlwaysMatches(i *resource.Info, o Operation) bool
+}
+
 // A Foreseer is a policy that may find out without an object that it is not about a request, by more than a [Narrower] has: by
 // labels of the namespace, or by who asks.
 type Foreseer interface {

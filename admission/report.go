@@ -66,9 +66,9 @@ const (
 
 // An Observer is called with the verdicts of policies.
 type Observer interface {
-	// Decided is called after each policy that concerned the request, with the units of cost that its
-	// expressions took. The binding is the one of the first denial, if any.
-	Decided(policy, binding string, v Verdict, cost int64)
+	// Decided is called after each policy that concerned the request, with its place in [Chain.Names] and
+	// the units of cost that its expressions took. The binding is the one of the first denial, if any.
+	Decided(place int, policy, binding string, v Verdict, cost int64)
 }
 
 // A Recorder records all that policies do for one request. It is nil unless an explanation is
@@ -103,7 +103,7 @@ func spentOf(a *Attributes) int64 {
 }
 
 // decided reports a policy to the observer: what it added to the report, or otherwise the verdict.
-func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise Verdict) {
+func (r *Report) decided(place int, policy string, before sizes, a *Attributes, otherwise Verdict) {
 	if r.Observer == nil && r.Recorder == nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (r *Report) decided(policy string, before sizes, a *Attributes, otherwise V
 		r.Recorder.End(a, r, binding, verdict)
 	}
 	if r.Observer != nil {
-		r.Observer.Decided(policy, binding, verdict, spentOf(a)-before.spent)
+		r.Observer.Decided(place, policy, binding, verdict, spentOf(a)-before.spent)
 	}
 }
 

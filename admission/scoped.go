@@ -23,15 +23,16 @@ const operations = 4
 // and a request that leads to somewhere else about [Connect]. A request that is admitted as another
 // resource or subresource has another Scoped.
 //
-// To make one takes a few look-ups, however many policies there are. It holds at most a few hundred
-// bytes, and all resources without policies share one.
+// To make one takes a few look-ups, and a question to each policy that it has. It holds at most a few
+// hundred bytes and a bit for each policy and operation; all resources without policies share one.
 type Scoped struct {
 	chain                *Chain
 	mutating, validating [operations]found
 	// mutated and validated are operations that policies may match whatever a request says besides: no policy is asked.
 	mutated, validated Operation
 	foresees           bool
-	named              Operation // those that a rule names, whatever the policy says besides
+	matched            [operations]positions // validators that match whatever a request says
+	named              Operation             // those that a rule names, whatever the policy says besides
 }
 
 // For returns the policies for the resource or subresource of a request.
@@ -49,6 +50,7 @@ func (c *Chain) For(i *resource.Info) *Scoped {
 			s.validated |= 1 << bit
 		}
 		isEmpty = isEmpty && s.mutating[bit] == nil && s.validating[bit] == nil
+		s.matched[bit] = c.validating.matched(at.validating, i, 1<<bit)
 		s.foresees = s.foresees || c.mutating.foreseesIn(at.mutating) || c.validating.foreseesIn(at.validating)
 		if c.IsNamed(i, 1<<bit) {
 			s.named |= 1 << bit
@@ -81,7 +83,7 @@ func keep(f found) found {
 func (s *Scoped) at(o Operation) operation {
 	if bits.OnesCount8(uint8(o)) == 1 {
 		bit := bits.TrailingZeros8(uint8(o))
-		return operation{s.chain, s.mutating[bit], s.validating[bit]}
+		return operation{s.chain, s.mutating[bit], s.validating[bit], s.matched[bit]}
 	}
 	at := operation{chain: s.chain}
 	for bit := range operations {
@@ -133,7 +135,8 @@ func (s *Scoped) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 
 // Validate runs the validators that match the request, all of them, and collects what they find in the report.
 func (s *Scoped) Validate(ctx context.Context, a *Attributes, r *Report) {
-	s.chain.validate(ctx, s.at(a.Operation).validating, a, r)
+	at := s.at(a.Operation)
+	s.chain.validate(ctx, at.validating, at.matched, a, r)
 }
 
 // Concerns reports whether any policy may concern the operation on the resource.
@@ -200,18 +203,19 @@ func (c *Chain) Mutate(ctx context.Context, a *Attributes, r *Report) error {
 // collects what they find in the report.
 func (c *Chain) Validate(ctx context.Context, a *Attributes, r *Report) {
 	var v room
-	c.validate(ctx, c.validating.find(&v, a.Info, a.Operation), a, r)
+	c.validate(ctx, c.validating.find(&v, a.Info, a.Operation), nil, a, r)
 }
 
 // at looks up the policies for an operation on a resource.
 func (c *Chain) at(m, v *room, i *resource.Info, o Operation) operation {
-	return operation{c, c.mutating.find(m, i, o), c.validating.find(v, i, o)}
+	return operation{chain: c, mutating: c.mutating.find(m, i, o), validating: c.validating.find(v, i, o)}
 }
 
 // An operation is the policies of a chain that may match an operation on a resource.
 type operation struct {
 	chain                *Chain
 	mutating, validating found
+	matched              positions // validators among them that match for sure
 }
 
 func (p operation) concerns(i *resource.Info, o Operation) bool {

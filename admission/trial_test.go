@@ -43,7 +43,7 @@ func (t *scriptedTerms) Outlook(_ *Attributes, o resource.Outlook) resource.Outl
 // verdicts records the calls of an Observer.
 type verdicts []Verdict
 
-func (v *verdicts) Decided(_, _ string, one Verdict, _ int64) { *v = append(*v, one) }
+func (v *verdicts) Decided(_ int, _, _ string, one Verdict, _ int64) { *v = append(*v, one) }
 
 // TestTrials: a policy that is tried refuses nothing, whatever its verdict, and one with an
 // exception is not evaluated. Terms that fail hold nothing back.

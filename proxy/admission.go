@@ -73,8 +73,8 @@ func (a *admitter) noteWrong(parameters field.ErrorList) {
 }
 
 // Decided implements admission.Observer.
-func (a *admitter) Decided(policy, binding string, v admission.Verdict, cost int64) {
-	a.gateway.metrics.PolicyDecided(policy, string(v), cost)
+func (a *admitter) Decided(place int, policy, binding string, v admission.Verdict, cost int64) {
+	a.scope.decided.Decided(place, policy, string(v), cost)
 	if s := a.trail.spans; s != nil {
 		s.Decided(tracing.Verdict{Policy: policy, Binding: binding, Verdict: string(v)}, cost)
 	}

@@ -54,7 +54,7 @@ spec: {policyName: sizes, validationActions: [Deny]}
 // verdictLines list the verdicts of policies.
 type verdictLines []string
 
-func (d *verdictLines) Decided(policy, _ string, v admission.Verdict, _ int64) {
+func (d *verdictLines) Decided(_ int, policy, _ string, v admission.Verdict, _ int64) {
 	*d = append(*d, policy+" "+string(v))
 }
 

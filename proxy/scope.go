@@ -34,6 +34,7 @@ type scope struct {
 	// operation is what a document says of the request beside its body; nil if it says nothing.
 	operation *contract.Operation
 	series    *telemetry.Series // of its requests in the metrics
+	decided   *telemetry.PolicyCounters
 	// template is the path as a template, for traces; "" if no file describes it.
 	template string
 
@@ -72,7 +73,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		object = rulesFor(set, &whole)
 	}
 	s := &scope{
-		series: new(telemetry.Series), set: set, route: route, backend: b, resolver: t.resolver(route), verb: i.Verb,
+		series: new(telemetry.Series), decided: t.decided, set: set, route: route, backend: b, resolver: t.resolver(route), verb: i.Verb,
 		storage: b.kind.storage(g, set, b, r, i, own.policies, object.policies), rules: own, object: object, limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched: set.WatchesAnswers(r, i), held: set.Held(&route.place, i),

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/policies"
 )
 
@@ -18,6 +19,7 @@ type scopes struct {
 	// resolvers has for each route how requests that come by it are read; nil before the first of them.
 	resolvers []atomic.Pointer[resource.Resolver]
 	routes    *routeTable
+	decided   *telemetry.PolicyCounters // of the policies of the set
 
 	// compiled has the scopes that were asked for, in shards so that to add one copies few. Their number is a power of two.
 	compiled []shard
@@ -85,7 +87,7 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 	if t := g.current.Load(); t != nil && t.set == set {
 		return t
 	}
-	t := newScopes(set, g.routes)
+	t := newScopes(set, g.routes, g.metrics)
 	if now := g.current.Load(); now == nil || now.set.Generation() <= set.Generation() {
 		g.current.Store(t) // and not the scopes of an older set that a request still uses
 		described := map[schema.GroupResource]bool{}
@@ -100,12 +102,12 @@ func (g *Gateway) scopesOf(set *policies.Set) *scopes {
 }
 
 // newScopes returns the scopes of a set, of which none is compiled yet.
-func newScopes(set *policies.Set, routes *routeTable) *scopes {
+func newScopes(set *policies.Set, routes *routeTable, metrics *telemetry.Telemetry) *scopes {
 	n := shards
 	for n < len(routes.table) {
 		n *= 2
 	}
-	t := &scopes{set: set, routes: routes, resolvers: make([]atomic.Pointer[resource.Resolver], len(routes.table)), compiled: make([]shard, n)}
+	t := &scopes{set: set, routes: routes, decided: metrics.PolicyCounters(set.Admission().Names()), resolvers: make([]atomic.Pointer[resource.Resolver], len(routes.table)), compiled: make([]shard, n)}
 	t.mostUnnamed = max(maxUnnamed*shards/n, minUnnamed)
 	return t
 }

@@ -15,7 +15,7 @@ import (
 // converted. It errs only about requests that its rules match.
 func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as schema.GroupVersionResource, matches bool, err error) {
 	as = a.Info.GroupVersionResource()
-	if (m == nil || m.byRules) && m.NeverExcludes(a.Info, a.Operation) {
+	if m.AlwaysMatches(a.Info, a.Operation) {
 		return as, true, nil
 	}
 	v := m.judge(ctx, &question{a.Info, a.Operation, ByObject, a})
@@ -54,6 +54,12 @@ func (m *Matcher) NeverExcludes(i *resource.Info, o admission.Operation) bool {
 		}
 	}
 	return false
+}
+
+// AlwaysMatches reports whether the matcher matches all requests that have the group, version, resource and subresource of
+// this one, as they are.
+func (m *Matcher) AlwaysMatches(i *resource.Info, o admission.Operation) bool {
+	return (m == nil || m.byRules) && m.NeverExcludes(i, o)
 }
 
 // IsOutside reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels

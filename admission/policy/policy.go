@@ -110,6 +110,12 @@ func (p *Policy) NeverExcludesBy(i *resource.Info, o admission.Operation, bindin
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.NeverExcludes(i, o) })
 }
 
+// AlwaysMatchesBy is what admission.Decided asks, for a policy with bindings.
+func (p *Policy) AlwaysMatchesBy(i *resource.Info, o admission.Operation, bindings []*Binding) bool {
+	return p.kind.Operations&o != 0 && p.match.AlwaysMatches(i, o) &&
+		!slices.ContainsFunc(bindings, func(b *Binding) bool { return !b.match.AlwaysMatches(i, o) })
+}
+
 // Foresees implements admission.Foreseer for policies that have no bindings of their own.
 func (p *Policy) Foresees() bool { return p.ForeseesBy() }
 
@@ -235,11 +241,14 @@ func (p *Policy) Matches(ctx context.Context, a *admission.Attributes, r *admiss
 // binding does not match the request. It handles failures; the error is the answer
 // to the request.
 func (p *Policy) Params(ctx context.Context, b *Binding, a *admission.Attributes, r *admission.Report) ([]document.Node, error) {
-	_, matches, err := b.match.Matches(ctx, a)
-	var found []document.Node
-	if err == nil && matches {
-		found, err = b.params.Find(ctx, p.params, a)
+	if !a.IsMatched() {
+		if _, matches, err := b.match.Matches(ctx, a); err != nil {
+			return nil, p.Misconfigured(b, err, r)
+		} else if !matches {
+			return nil, nil
+		}
 	}
+	found, err := b.params.Find(ctx, p.params, a)
 	if err != nil {
 		return nil, p.Misconfigured(b, err, r)
 	}

@@ -19,14 +19,16 @@ import (
 
 // Validate implements admission.Validator.
 func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
-	as, matches, err := p.Matches(ctx, a, r)
-	if !matches {
-		return err
-	}
 	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars()}
-	if e.other = as != a.Info.GroupVersionResource(); e.other {
-		e.as = as
-		defer a.Bind()
+	if !a.IsMatched() {
+		as, matches, err := p.Matches(ctx, a, r)
+		if !matches {
+			return err
+		}
+		if e.other = as != a.Info.GroupVersionResource(); e.other {
+			e.as = as
+			defer a.Bind()
+		}
 	}
 	for _, b := range p.bindings {
 		mark := r.Mark()
@@ -145,8 +147,12 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	p.OpenVariables(e.frame, e.vars)
 	defer p.CloseVariables(e.frame, e.vars)
 	e.frame.SetBudget(cel.PolicyBudget)
-	for i := range p.validations {
-		err := e.validate(i, r)
+	for i := 0; ; i++ {
+		var err error
+		if i, err = p.sequence.Next(e.frame, e.vars, i); i == len(p.validations) {
+			break
+		}
+		err = e.note(i, err, r)
 		if cel.IsSkip(err) {
 			return err
 		}
@@ -196,17 +202,16 @@ func (e *evaluation) fail(index int, about string, err error, r *admission.Repor
 	e.outcomes = append(e.outcomes, o)
 }
 
-// validate evaluates one validation. The error ends the evaluation of the policy.
-func (e *evaluation) validate(index int, r *admission.Report) error {
+// note notes a validation that does not hold, or could not be evaluated. The error ends the evaluation of the policy.
+func (e *evaluation) note(index int, err error, r *admission.Report) error {
 	v := &e.policy.validations[index]
-	ok, err := v.program.EvalBool(e.frame, e.vars)
 	switch {
-	case err != nil && fatal(err):
-		return err
-	case err != nil:
-		e.fail(index, v.field, err, r)
-	case !ok:
+	case err == nil:
 		e.outcomes = append(e.outcomes, outcome{index, status.Denial{Reason: v.reason}})
+	case fatal(err):
+		return err
+	default:
+		e.fail(index, v.field, err, r)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 func TestBindingsAreIndexed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
-	denied, passed := 0, 0
+	denied, passed, always := 0, 0, 0
 	for range 300 {
 		p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 		p.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -67,6 +67,17 @@ func TestBindingsAreIndexed(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("%s by %+v: denied %v by the chain, and %v by the policy", object, compiled.Rules(), got, want)
 			}
+			scoped := &admission.Report{}
+			admission.NewChain(nil, []admission.Validator{compiled}).For(a.Info).Validate(context.Background(), a, scoped)
+			if got := denials(scoped); !slices.Equal(got, want) {
+				t.Fatalf("%s by %+v: denied %v by the chain of the resource, and %v by the policy", object, compiled.Rules(), got, want)
+			}
+			if a.IsMatched() {
+				t.Fatal("what is known of one policy is left to the next")
+			}
+			if compiled.AlwaysMatches(a.Info, a.Operation) {
+				always++
+			}
 			if len(want) > 0 {
 				denied++
 			} else {
@@ -74,8 +85,8 @@ func TestBindingsAreIndexed(t *testing.T) {
 			}
 		}
 	}
-	if denied < 100 || passed < 100 {
-		t.Errorf("the cases are poor: %d are denied, %d pass", denied, passed)
+	if denied < 100 || passed < 100 || always < 20 {
+		t.Errorf("the cases are poor: %d are denied, %d pass, %d are of policies that always match", denied, passed, always)
 	}
 }
 

@@ -50,6 +50,7 @@ type Policy struct {
 	policy.Policy
 	bindings    []*Binding
 	validations []validation
+	sequence    cel.Sequence // of the validations
 	annotations []annotation
 	composed    bool // match conditions see the variables
 }
@@ -121,7 +122,17 @@ func (set Compiler) CompileUnbound(p *admissionv1.ValidatingAdmissionPolicy) (*P
 	if len(c.Errs) > 0 {
 		return nil, c.Errs
 	}
+	c.policy.sequence = sequenceOf(c.policy.validations)
 	return c.policy, nil
+}
+
+// sequenceOf returns the expressions of validations as they are evaluated.
+func sequenceOf(validations []validation) cel.Sequence {
+	programs := make([]*cel.Program, len(validations))
+	for i := range validations {
+		programs[i] = validations[i].program
+	}
+	return cel.NewSequence(programs)
 }
 
 // declaresTwice reports whether two variables have the same name. The second one changes what is known of the first.
@@ -175,6 +186,11 @@ func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
 // NeverExcludes implements admission.Insistent.
 func (p *Policy) NeverExcludes(i *resource.Info, o admission.Operation) bool {
 	return p.NeverExcludesBy(i, o, p.common())
+}
+
+// AlwaysMatches implements admission.Decided.
+func (p *Policy) AlwaysMatches(i *resource.Info, o admission.Operation) bool {
+	return p.AlwaysMatchesBy(i, o, p.common())
 }
 
 // Foresees implements admission.Foreseer.

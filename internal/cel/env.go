@@ -249,7 +249,7 @@ func (e *env) program(expression string, ast *celast.AST, variables *Variables) 
 
 // runNatively gives a program its native plan.
 func (p *Program) runNatively(native *plan.Native) {
-	p.native, p.plan = native, nil
+	p.native, p.test, p.plan = native, native.Test, nil
 	p.size.Native, p.size.Locals, p.size.Sizes = true, native.Locals, 0
 }
 

@@ -36,7 +36,7 @@ func (e *Error) Fatal() bool {
 func (e *Error) Is(target error) bool { return target == ErrSkip && e.Cause == value.Skipped }
 
 // IsSkip reports whether err says that the policy is to be left out.
-func IsSkip(err error) bool { return errors.Is(err, ErrSkip) }
+func IsSkip(err error) bool { return err != nil && errors.Is(err, ErrSkip) }
 
 const (
 	msgOverLimit  = "operation cancelled: actual cost limit exceeded"

@@ -87,14 +87,15 @@ func (f *Frame) Memory() value.Memory { return f.Arena.Memory() }
 // Vars is the Frame's own set of variables, empty at first.
 func (f *Frame) Vars() *Vars { return &f.own }
 
-// enter prepares the evaluation of one expression, within another one when that one reads a variable.
-func (f *Frame) enter(p *Program, v *Vars) {
+// enter prepares the evaluation of one expression, which needs so much room, within another one when that one reads a
+// variable.
+func (f *Frame) enter(p *Program, size *plan.FrameSize, v *Vars) {
 	f.outer = append(f.outer, evaluation{f.vars, f.program})
 	f.vars, f.program = v, p
 	if p.observed != nil {
 		p.observed.ran.Store(true)
 	}
-	f.Begin(&p.size, p.optionalOld, &v.Bindings, ExpressionLimit)
+	f.Begin(size, p.optionalOld, &v.Bindings, ExpressionLimit)
 }
 
 // leave settles the evaluation with the shared budget and returns to the outer one.

@@ -14,6 +14,11 @@ import (
 // A Program is a compiled expression. It is immutable and safe for concurrent
 // use; each evaluation needs a [Frame] of its own goroutine.
 type Program struct {
+	// What a sequence reads of each of its programs stands together.
+	test        plan.Condition // of the native plan; nil if there is none, or it has no condition
+	observed    *Observation   // nil unless a test asks
+	optionalOld bool           // oldSelf is an optional value
+
 	source        string
 	native        *plan.Native
 	plan          interpreter.InterpretableV2 // nil if native runs
@@ -23,12 +28,10 @@ type Program struct {
 	readsKind     bool
 	needsNoObject bool
 	foreign       bool // it can return values of other objects; see redact.go
-	optionalOld   bool // oldSelf is an optional value
 	limited       bool // request is the variable of rate limits
 	carried       bool // it reads fields of the object that a server carries over
 	size          plan.FrameSize
-	wholes        []Read       // what may be too long for it
-	observed      *Observation // nil unless a test asks
+	wholes        []Read // what may be too long for it
 }
 
 // Source is the expression.
@@ -64,11 +67,11 @@ func (p *Program) EvalBool(f *Frame, v *Vars) (result bool, err error) {
 }
 
 func (p *Program) evalBool(f *Frame, v *Vars) (result bool, err error) {
-	f.enter(p, v)
-	defer f.finish(p, &err)
+	f.enter(p, &p.size, v)
+	defer f.finish(&err)
 	if n := p.native; n != nil {
-		if n.Test != nil {
-			switch n.Test(&f.Machine) {
+		if p.test != nil {
+			switch p.test(&f.Machine) {
 			case plan.IsTrue:
 				return true, nil
 			case plan.IsFalse:
@@ -103,8 +106,8 @@ func (p *Program) EvalOptionalString(f *Frame, v *Vars) (result string, ok bool,
 	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
-	f.enter(p, v)
-	defer f.finish(p, &err)
+	f.enter(p, &p.size, v)
+	defer f.finish(&err)
 	if n := p.native; n != nil {
 		switch v := f.Scalar(n.Eval(&f.Machine)); v.Kind {
 		case plan.ValString:
@@ -131,8 +134,8 @@ func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
 	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
-	f.enter(p, v)
-	defer f.finish(p, &err)
+	f.enter(p, &p.size, v)
+	defer f.finish(&err)
 	if n := p.native; n != nil {
 		v := f.Scalar(n.Eval(&f.Machine))
 		if v.Kind == plan.ValInt {
@@ -150,8 +153,8 @@ func (p *Program) EvalInt(f *Frame, v *Vars) (result int64, err error) {
 
 // evalKept evaluates an expression and keeps its value beyond the evaluation.
 func (p *Program) evalKept(f *Frame, v *Vars) (result plan.Val, err error) {
-	f.enter(p, v)
-	defer f.finish(p, &err)
+	f.enter(p, &p.size, v)
+	defer f.finish(&err)
 	if n := p.native; n != nil {
 		result = f.Scalar(n.Eval(&f.Machine))
 		if result.Kind == plan.ValList && result.List().Made == nil {
@@ -175,20 +178,25 @@ func (p *Program) failure(out ref.Val, want string) error {
 }
 
 // finish ends an evaluation, also one that panicked.
-func (f *Frame) finish(p *Program, err *error) {
-	r := recover()
+func (f *Frame) finish(err *error) {
+	if r := recover(); r != nil {
+		*err = f.stopped(f.program, r)
+	}
+	f.leave()
+}
+
+// stopped returns the error of an evaluation that panicked.
+func (f *Frame) stopped(p *Program, r any) error {
 	switch r := r.(type) {
-	case nil:
 	case value.Stop:
 		failure := &Error{Cause: value.Cause(r), Expression: p.source, Detail: detailOf(r)}
 		if failure.Cause == value.OverLimit {
 			failure.Detail += shorten(p.wholes, f.vars)
 		}
-		*err = failure
+		return failure
 	default:
-		*err = &Error{Cause: value.Internal, Expression: p.source, Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
+		return &Error{Cause: value.Internal, Expression: p.source, Detail: p.detail(fmt.Sprintf("internal error: %v", r))}
 	}
-	f.leave()
 }
 
 // EvalValue evaluates a part of an expression. The value may be read until the
@@ -208,12 +216,12 @@ func (p *Program) Around(f *Frame, v *Vars, run func()) (err error) {
 	restore := f.Arena.Share(ExpressionLimit)
 	kept, loops := f.Retained, len(v.loops)
 	around := &Program{source: p.source} // whose evaluation consists of the evaluations of p's parts
-	f.enter(around, v)
+	f.enter(around, &around.size, v)
 	defer func() {
 		v.loops = v.loops[:loops]
 		restore()
 	}()
-	defer f.finish(around, &err)
+	defer f.finish(&err)
 	defer func() {
 		if v.named.list == nil {
 			f.Retained = kept // no variable keeps what was made here

@@ -15,8 +15,8 @@ func (p *Program) EvalJSON(f *Frame, v *Vars, dst []byte) (json []byte, ok bool,
 	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
-	f.enter(p, v)
-	defer f.finish(p, &err)
+	f.enter(p, &p.size, v)
+	defer f.finish(&err)
 	out, failure := p.made(f)
 	if failure != nil {
 		return dst, false, failure
@@ -54,8 +54,8 @@ func (p *Program) EvalPatch(f *Frame, v *Vars, dst []byte) (json []byte, err err
 	if f.own.tracer != nil {
 		defer func() { f.traced(p, v, "", err) }()
 	}
-	f.enter(p, v)
-	defer f.finish(p, &err)
+	f.enter(p, &p.size, v)
+	defer f.finish(&err)
 	out, failure := p.made(f)
 	if failure != nil {
 		return dst, failure

@@ -154,8 +154,8 @@ func (t *Trace) evaluate(f *Frame, p *Program, v *Vars) (out ref.Val) {
 	t.Reads = finder.reads(ast.Expr(), nil)
 	var failure error
 	func() {
-		own.enter(again, v)
-		defer own.finish(again, &failure)
+		own.enter(again, &again.size, v)
+		defer own.finish(&failure)
 		out = again.plan.Exec(own.exec)
 		if t.Err == nil {
 			t.Value = finder.text(out)

@@ -156,7 +156,7 @@ type decisions struct {
 }
 
 // Decided implements admission.Observer.
-func (d *decisions) Decided(policy, _ string, v admission.Verdict, _ int64) {
+func (d *decisions) Decided(_ int, policy, _ string, v admission.Verdict, _ int64) {
 	p := d.tally.policy(policy)
 	p.Assessed++
 	switch v {

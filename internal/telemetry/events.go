@@ -280,7 +280,10 @@ func (n *named) expect(names []string) {
 	}
 }
 
-func (n *named) addAll(a, b, c string, some int64) {
+func (n *named) addAll(a, b, c string, some int64) { n.counter(a, b, c).Add(some) }
+
+// counter returns the counter of some labels.
+func (n *named) counter(a, b, c string) *atomic.Int64 {
 	count := n.known.get([3]string{a, b, c}, maxNames, newNamed)
 	if count == nil && c != "" {
 		count = n.known.get([3]string{a, other, other}, 2*maxNames, newNamed)
@@ -288,7 +291,7 @@ func (n *named) addAll(a, b, c string, some int64) {
 	if count == nil {
 		count = n.known.get([3]string{other, other, other}, math.MaxInt, newNamed)
 	}
-	count.Add(some)
+	return count
 }
 
 func newNamed(values [3]string) ([3]string, *atomic.Int64) {
@@ -298,7 +301,7 @@ func newNamed(values [3]string) ([3]string, *atomic.Int64) {
 // tallies returns the counts, in the order of their labels.
 func (n *named) tallies() []Tally {
 	all := []Tally{}
-	for values, count := range n.known.values() {
+	for values, count := range n.known.all() {
 		all = append(all, Tally{values[0], values[1], count.Load()})
 	}
 	slices.SortFunc(all, func(a, b Tally) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.What, b.What)) })
@@ -306,7 +309,7 @@ func (n *named) tallies() []Tally {
 }
 
 func (n *named) observe(_ context.Context, o metric.Int64Observer) error {
-	for values, count := range n.known.values() {
+	for values, count := range n.known.all() {
 		attributes := make([]attribute.KeyValue, 0, len(values))
 		for i, label := range n.labels {
 			if label != "" {

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 )
 
@@ -24,17 +23,37 @@ func TestExpectTogether(t *testing.T) {
 		for _, name := range names(n) {
 			alone.addSome(name, "", 0)
 		}
-		got, want := slices.Collect(maps.Keys(together.known.values())), slices.Collect(maps.Keys(alone.known.values()))
+		got, want := maps.Collect(together.known.all()), maps.Collect(alone.known.all())
 		if len(got) != len(want) {
 			t.Errorf("%d names have %d counters, want %d", n, len(got), len(want))
 		}
-		for _, k := range want {
-			if together.known.values()[k] == nil {
+		for k := range want {
+			if got[k] == nil {
 				t.Errorf("of %d names %q has no counter", n, k)
 			}
 		}
-		if together.known.values()[[3]string{"before", "reason"}].Load() != 1 {
+		if got[[3]string{"before", "reason"}].Load() != 1 {
 			t.Error("what was counted before is lost")
 		}
+	}
+}
+
+// TestInternAll: of names that come one by one none is lost, and none beyond the bound is added.
+func TestInternAll(t *testing.T) {
+	const most = 3*maxRecent + 5
+	var names intern[int, int]
+	number := func(k int) (int, *int) { return k, &k }
+	for k := range most + 10 {
+		if v := names.get(k, most, number); (v != nil) != (k < most) {
+			t.Fatalf("%d is %v", k, v)
+		}
+		for before := range min(k, most) {
+			if v := names.get(before, most, number); v == nil || *v != before {
+				t.Fatalf("after %d came %d is %v", k, before, v)
+			}
+		}
+	}
+	if all := maps.Collect(names.all()); len(all) != most {
+		t.Errorf("%d names", len(all))
 	}
 }

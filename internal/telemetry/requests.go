@@ -237,9 +237,9 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	now := time.Now()
 	var counts []metricdata.DataPoint[int64]
 	var durations, backends []metricdata.HistogramDataPoint[float64]
-	for _, p := range q.known.values() {
+	for _, p := range q.known.all() {
 		labels := q.names.set(append(p.way.labels(), "group", p.group, "resource", p.resource)...)
-		for a, n := range p.answers.values() {
+		for a, n := range p.answers.all() {
 			counts = append(counts, metricdata.DataPoint[int64]{
 				Attributes: q.ofAnswer(labels, a), StartTime: q.start, Time: now, Value: int64(n.Load()),
 			})
@@ -249,14 +249,14 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 				durations = append(durations, point)
 			}
 		}
-		for s, h := range p.timed.values() {
+		for s, h := range p.timed.all() {
 			durations = append(durations, h.point(s.attributes(labels.ToSlice()), q.start, now))
 		}
 	}
-	for _, e := range q.exchanges.values() {
+	for _, e := range q.exchanges.all() {
 		backends = append(backends, e.points(q.start, now)...)
 	}
-	for way, h := range q.backends.values() {
+	for way, h := range q.backends.all() {
 		backends = append(backends, h.point(q.names.set(way.labels()...), q.start, now))
 	}
 	if len(counts) == 0 {
@@ -301,13 +301,13 @@ type Answers struct {
 func (t *Telemetry) Answers() []Answers {
 	counts := map[[2]string]*Answers{}
 	var order [][2]string
-	for _, p := range t.requests.known.values() {
+	for _, p := range t.requests.known.all() {
 		key := [2]string{p.group, p.resource}
 		if counts[key] == nil {
 			counts[key] = &Answers{Group: p.group, Resource: p.resource}
 			order = append(order, key)
 		}
-		for a, n := range p.answers.values() {
+		for a, n := range p.answers.all() {
 			counts[key].add(a.code, n.Load())
 		}
 	}

@@ -154,7 +154,7 @@ func (e *exchange) attributes(all []attribute.KeyValue) attribute.Set {
 
 // points returns the durations of the exchanges as they are now.
 func (e *Exchanges) points(start, now time.Time) (points []metricdata.HistogramDataPoint[float64]) {
-	for of, h := range e.timed.values() {
+	for of, h := range e.timed.all() {
 		points = append(points, h.point(of.attributes(e.server.ToSlice()), start, now))
 	}
 	return points

@@ -10,23 +10,22 @@ import (
 // A chain is a variable or a computed value and the members and items that follow it: object.spec.?labels['app']. It is
 // followed from node to node without making a value of any of them.
 type chain struct {
-	base  expr       // computed; nil for a variable
-	slot  value.Slot // the variable, unless it is a local one
-	local int        // the local variable; -1 for none
-
-	links    []link
-	optional bool // a link is optional, and so is the value
-	test     bool // the last link is only tested for: has()
+	// What is read of a path that was followed before stands together.
+	base     expr        // computed; nil for a variable
+	root     *value.Type // how the variable's node is seen; nil as plain JSON
+	whole    pathKey     // of path, if keyed
+	slot     value.Slot  // the variable, unless it is a local one
+	keyed    bool        // the path begins at a variable that is not local
+	optional bool        // a link is optional, and so is the value
+	test     bool        // the last link is only tested for: has()
 	units    int64
+	local    int // the local variable; -1 for none
 
 	// The links that are members with literal names, up to the first one that is not, lead along a path of names.
-	root *value.Type // how the variable's node is seen; nil as plain JSON
-	path []document.Name
-	typ  *value.Type // how the value's node is seen if path is all of the chain
-
-	// The keys of path and of path without its last name; for variables that are not local.
-	keyed       bool
-	whole, most pathKey
+	path  []document.Name
+	typ   *value.Type // how the value's node is seen if path is all of the chain
+	most  pathKey     // of path without its last name, if keyed
+	links []link
 }
 
 // A link is a member or an item of the value before it.
@@ -73,28 +72,39 @@ func (c *chain) start(f *Machine) (document.Node, bool) {
 // direct reports whether the chain is nothing but a path.
 func (c *chain) direct() bool { return c.base == nil && len(c.path) == len(c.links) }
 
+// lead follows the path as far as there are such members. It returns the value that it reached and how many names it
+// followed; not ok if the chain has no path to follow.
+func (c *chain) lead(f *Machine) (n document.Node, far int, ok bool) {
+	if c.keyed {
+		s, r, e := &f.run.nodes.Slots[c.slot], &f.paths.roots[c.slot], &f.paths.found[c.whole.at]
+		if e.id == c.whole.id && e.epoch == r.epoch && e.index != absentIndex && s.Node == r.node && s.Typ == c.root && (c.slot != value.OldSelf || !f.run.optionalOld) {
+			return s.Node.Document().Node(e.index), len(c.path), true
+		}
+	}
+	if n, ok = c.start(f); !ok {
+		return n, 0, false
+	}
+	n, far = f.walk(c, n)
+	return n, far, true
+}
+
 // node is the value of a chain that is nothing but a path, if all of the path is there.
 func (c *chain) node(f *Machine) (document.Node, bool) {
-	n, ok := c.start(f)
+	n, far, ok := c.lead(f)
 	if !ok {
 		return n, false
 	}
 	f.Arena.Charge(c.units)
-	if len(c.path) == 0 {
-		return n, true
-	}
-	n, far := f.walk(c, n)
-	return n, far == len(c.path) && (c.root == nil || n.Kind() != document.Null)
+	return n, far == len(c.path) && (c.root == nil || far == 0 || n.Kind() != document.Null)
 }
 
 // find follows the chain. The value of a chain that is optional is not wrapped.
 func (c *chain) find(f *Machine) (Val, reach) {
 	f.Arena.Charge(c.units)
-	n, ok := c.start(f)
+	n, far, ok := c.lead(f)
 	if !ok {
 		return c.follow(f, 0, c.variable(f), present)
 	}
-	n, far := f.walk(c, n)
 	t := c.root
 	if far > 0 {
 		t = c.links[far-1].child

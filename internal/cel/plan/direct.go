@@ -177,9 +177,7 @@ func isThere(c *chain) test {
 	}
 	last := len(c.path) - 1
 	return func(f *Machine) verdict {
-		n, ok := c.start(f)
-		if ok {
-			n, far := f.walk(c, n)
+		if n, far, ok := c.lead(f); ok {
 			switch kind := n.Kind(); {
 			case far > last && c.typ.Includes(kind):
 				f.Arena.Charge(c.units)

@@ -45,8 +45,11 @@ type foundPaths struct {
 type foundPath struct {
 	id    unique.Handle[string]
 	epoch uint32
-	index uint32
+	index uint32 // of the value; absentIndex if all of the path is there but its last name
 }
+
+// absentIndex is the index of a root, which is no member.
+const absentIndex = 0
 
 // knownRoot is the value that a variable had when paths from it were found last.
 type knownRoot struct {
@@ -75,7 +78,6 @@ func (f *Machine) know(roots []value.Slot, v *value.Bindings) {
 
 // walk is Walk along the path of the chain from the variable's node.
 func (f *Machine) walk(c *chain, n document.Node) (document.Node, int) {
-	last := len(c.path) - 1
 	if !c.keyed {
 		return n.Walk(c.path)
 	}
@@ -83,10 +85,7 @@ func (f *Machine) walk(c *chain, n document.Node) (document.Node, int) {
 	if r.node != n {
 		return n.Walk(c.path)
 	}
-	e := &f.paths.found[c.whole.at]
-	if e.id == c.whole.id && e.epoch == r.epoch {
-		return n.Document().Node(e.index), last + 1
-	}
+	last := len(c.path) - 1
 	if last > 0 {
 		parent, ok := f.parent(c, n, r)
 		if !ok {
@@ -94,8 +93,16 @@ func (f *Machine) walk(c *chain, n document.Node) (document.Node, int) {
 		}
 		n = parent
 	}
+	e := &f.paths.found[c.whole.at]
+	if e.id == c.whole.id && e.epoch == r.epoch {
+		if e.index == absentIndex {
+			return n, last
+		}
+		return n.Document().Node(e.index), last + 1
+	}
 	child, ok := n.Step(&c.path[last])
 	if !ok {
+		*e = foundPath{c.whole.id, r.epoch, absentIndex}
 		return n, last
 	}
 	*e = foundPath{c.whole.id, r.epoch, child.Index()}
@@ -105,7 +112,7 @@ func (f *Machine) walk(c *chain, n document.Node) (document.Node, int) {
 // parent is the result of the path without its last name.
 func (f *Machine) parent(c *chain, n document.Node, r *knownRoot) (document.Node, bool) {
 	e := &f.paths.found[c.most.at]
-	if e.id == c.most.id && e.epoch == r.epoch {
+	if e.id == c.most.id && e.epoch == r.epoch && e.index != absentIndex {
 		return n.Document().Node(e.index), true
 	}
 	last := len(c.path) - 1

@@ -56,12 +56,10 @@ func isMember(a, b code, otherwise test) test {
 	}
 	name := document.NewName(a.lit.Str())
 	return func(f *Machine) verdict {
-		if n, ok := c.start(f); ok {
-			if n, far := f.walk(c, n); far == len(c.path) && n.Kind() == document.Object {
-				f.Arena.Charge(c.units)
-				_, ok := n.Step(&name)
-				return truthOf(ok)
-			}
+		if n, far, ok := c.lead(f); ok && far == len(c.path) && n.Kind() == document.Object {
+			f.Arena.Charge(c.units)
+			_, ok := n.Step(&name)
+			return truthOf(ok)
 		}
 		return otherwise(f)
 	}

@@ -150,23 +150,41 @@ func (f *Machine) use() {
 	}
 }
 
+// Again is End and Begin for an evaluation that follows one with the same variables, and for which Begin made room.
+func (f *Machine) Again(optionalOld bool, limit int64) {
+	f.settle()
+	f.run.optionalOld, f.run.used = optionalOld, false
+	f.Arena.Allow(limit)
+}
+
 // End settles the evaluation with the shared budget and returns to the outer one.
 func (f *Machine) End() {
-	f.Arena.Settle()
+	f.settle()
 	f.depth--
-	e := &f.calls[f.depth]
 	f.sizes = f.sizes[:f.run.sizesBase]
 	f.locals = f.locals[:f.run.localsBase]
-	f.stack = f.stack[:e.stack]
-	if f.run.used {
-		f.Reset(e.marks)
-		f.recent = [len(f.recent)]value.List{}
-	}
-	if f.depth == 0 && f.Retained == 0 {
-		f.Arena.Retire()
-	}
+	e := &f.calls[f.depth]
 	f.run = e.outer
 	if f.depth > 0 {
 		f.Arena.Resume(e.allowed)
 	}
+}
+
+// settle settles the evaluation with the shared budget, and gives back what it made.
+func (f *Machine) settle() {
+	f.Arena.Settle()
+	e := &f.calls[f.depth-1]
+	f.stack = f.stack[:e.stack]
+	if f.run.used {
+		f.giveBack(e)
+	}
+	if f.depth == 1 && f.Retained == 0 {
+		f.Arena.Retire()
+	}
+}
+
+// giveBack gives back what the evaluation made.
+func (f *Machine) giveBack(e *call) {
+	f.Reset(e.marks)
+	f.recent = [len(f.recent)]value.List{}
 }

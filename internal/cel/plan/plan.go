@@ -14,6 +14,9 @@ type expr func(*Machine) Val
 // A test is an expr whose value is true or false.
 type test func(*Machine) verdict
 
+// A Condition is the test that an expression is.
+type Condition = test
+
 type verdict uint8
 
 const (
