@@ -212,6 +212,11 @@ func narrowed(rules []admission.Rule, bindings []*Binding) []admission.Rule {
 	return rules
 }
 
+// IsPlain reports whether validations are all that the policy evaluates, and see nothing but the request.
+func (p *Policy) IsPlain() bool {
+	return len(p.conditions) == 0 && p.variables == nil && !p.needs.namespace && !p.HasParams()
+}
+
 // HasParams reports whether the policy has parameters.
 func (p *Policy) HasParams() bool { return !p.params.Empty() }
 

@@ -34,7 +34,7 @@ func (p *Policy) IsAboutBy(ctx context.Context, bindings []*Binding, a *admissio
 	})
 }
 
-// Govern gives the binding its terms. It must not be called once the binding is in use.
+// Govern gives the binding its terms, before its policy gets it.
 func (b *Binding) Govern(t admission.Terms) { b.terms = t }
 
 // Terms are the terms of the binding; nil: it has none.

@@ -19,7 +19,14 @@ import (
 
 // Validate implements admission.Validator.
 func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admission.Report) error {
-	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars()}
+	begun, first, why := false, 0, error(nil)
+	if p.plain && a.IsMatched() {
+		if first, why = p.first(a.Frame, a.Frame.Vars()); first == len(p.validations) {
+			return nil // as for most requests
+		}
+		begun = true
+	}
+	e := evaluation{policy: p, attributes: a, frame: a.Frame, vars: a.Frame.Vars(), begun: begun, first: first, why: why}
 	if !a.IsMatched() {
 		as, matches, err := p.Matches(ctx, a, r)
 		if !matches {
@@ -41,6 +48,12 @@ func (p *Policy) Validate(ctx context.Context, a *admission.Attributes, r *admis
 		}
 	}
 	return nil
+}
+
+// first evaluates the validations up to the first that is not true, as [cel.Sequence.Next] does.
+func (p *Policy) first(f *cel.Frame, v *cel.Vars) (int, error) {
+	f.SetBudget(cel.PolicyBudget)
+	return p.sequence.Next(f, v, 0)
 }
 
 // IsAbout reports whether the policy judges the request by one of its bindings, or whether it does
@@ -97,6 +110,9 @@ type evaluation struct {
 	other     bool                        // that is not as it came
 	converted bool                        // to that
 
+	begun    bool  // the first validation that is not true is known
+	first    int   // its index
+	why      error // why it has no value
 	done     bool
 	param    document.Node
 	failed   error     // the policy could not be evaluated at all
@@ -146,12 +162,11 @@ func (e *evaluation) evaluate(ctx context.Context, r *admission.Report) error {
 	}
 	p.OpenVariables(e.frame, e.vars)
 	defer p.CloseVariables(e.frame, e.vars)
-	e.frame.SetBudget(cel.PolicyBudget)
-	for i := 0; ; i++ {
-		var err error
-		if i, err = p.sequence.Next(e.frame, e.vars, i); i == len(p.validations) {
-			break
-		}
+	if !e.begun {
+		e.first, e.why = p.first(e.frame, e.vars)
+	}
+	e.begun = false // of the next parameter
+	for i, err := e.first, e.why; i < len(p.validations); i, err = p.sequence.Next(e.frame, e.vars, i+1) {
 		err = e.note(i, err, r)
 		if cel.IsSkip(err) {
 			return err

@@ -53,6 +53,7 @@ type Policy struct {
 	sequence    cel.Sequence // of the validations
 	annotations []annotation
 	composed    bool // match conditions see the variables
+	plain       bool // only a validation that is not true has an effect
 }
 
 // validation is one rule of a policy.
@@ -175,6 +176,8 @@ func (p *Policy) Bound(t admission.Terms, bindings ...*Binding) *Policy {
 	bound.bindings = slices.Clone(bindings)
 	bound.Policy = p.Policy.Bound(bound.common()...)
 	bound.Policy = bound.Governed(t)
+	bound.plain = bound.IsPlain() && len(bound.annotations) == 0 &&
+		!slices.ContainsFunc(bindings, func(b *Binding) bool { return b.Terms() != nil })
 	return &bound
 }
 
