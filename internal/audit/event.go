@@ -58,27 +58,25 @@ type Annotation struct{ Key, Value string }
 
 // Append appends the event as one line of JSON, with the newline, in the order of Kubernetes'
 // members.
-func (e *Event) Append(dst []byte) []byte {
-	w := writer{dst}
+func (e *Event) Append(dst []byte) []byte { return e.append(dst, nil) }
+
+func (e *Event) append(dst []byte, m *memo) []byte {
+	w := writer{dst, m}
 	w.raw(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"`)
 	w.raw(e.Level.String())
 	w.member(`","auditID":`, e.ID)
 	w.raw(`,"stage":"`)
 	w.raw(e.Stage.String())
 	w.member(`","requestURI":`, e.Target)
-	w.member(`,"verb":`, e.Info.VerbName())
-	w.raw(`,"user":`)
-	w.user(e.User)
-	w.list(`,"sourceIPs":`, e.Sources)
-	w.agent(e.Agent)
+	w.who(e)
 	w.reference(e)
 	w.answer(&e.Answer)
 	w.object(`,"requestObject":`, e.RequestObject)
 	w.object(`,"responseObject":`, e.ResponseObject)
 	w.raw(`,"requestReceivedTimestamp":"`)
-	w.to = appendTime(w.to, e.Received)
+	w.to = m.appendTime(w.to, e.Received)
 	w.raw(`","stageTimestamp":"`)
-	w.to = appendTime(w.to, e.At)
+	w.to = m.appendTime(w.to, e.At)
 	w.raw(`"`)
 	w.annotations(e)
 	w.raw("}\n")
@@ -87,7 +85,10 @@ func (e *Event) Append(dst []byte) []byte {
 
 // writer writes members of JSON objects that have one member already. Names of members come with all that stands around
 // them, so that each takes one copy.
-type writer struct{ to []byte }
+type writer struct {
+	to   []byte
+	memo *memo
+}
 
 func (w *writer) raw(s string) { w.to = append(w.to, s...) }
 
@@ -148,6 +149,52 @@ func (w *writer) first(from int) {
 	w.raw("}")
 }
 
+// again writes a part that is made of the values, if the memo has it.
+func (w *writer) again(p *part, mark int, values []string) bool {
+	if !p.is(mark, values) {
+		return false
+	}
+	w.to = append(w.to, p.text...)
+	return true
+}
+
+// who writes what the request does, and who sends it.
+func (w *writer) who(e *Event) {
+	var room [maxValues]string
+	u := e.User
+	isKept := w.memo != nil && len(u.Extra) == 0 && 4+len(u.Groups)+len(e.Sources) <= len(room)
+	var values []string
+	if isKept {
+		values = append(append(append(room[:0], e.Info.VerbName(), u.Name, u.UID, e.Agent), u.Groups...), e.Sources...)
+		if w.again(&w.memo.who, len(u.Groups), values) {
+			return
+		}
+	}
+	from := len(w.to)
+	w.member(`,"verb":`, e.Info.VerbName())
+	w.raw(`,"user":`)
+	w.user(u)
+	w.list(`,"sourceIPs":`, e.Sources)
+	w.agent(e.Agent)
+	if isKept {
+		w.memo.who.keep(len(u.Groups), values, w.to[from:])
+	}
+}
+
+// pair writes two members that are left out if they are empty.
+func (w *writer) pair(p *part, name, value, other, otherValue string) {
+	values := [...]string{value, otherValue}
+	if p != nil && w.again(p, 0, values[:]) {
+		return
+	}
+	from := len(w.to)
+	w.optional(name, value)
+	w.optional(other, otherValue)
+	if p != nil {
+		p.keep(0, values[:], w.to[from:])
+	}
+}
+
 func (w *writer) user(u *identity.User) {
 	from := len(w.to)
 	w.optional(`,"username":`, u.Name)
@@ -182,14 +229,16 @@ func (w *writer) reference(e *Event) {
 	if !i.IsResource {
 		return
 	}
+	var resource, version *part
+	if w.memo != nil {
+		resource, version = &w.memo.resource, &w.memo.version
+	}
 	w.raw(`,"objectRef":`)
 	from := len(w.to)
-	w.optional(`,"resource":`, i.Resource)
-	w.optional(`,"namespace":`, either(i.Namespace, e.Object.Namespace))
+	w.pair(resource, `,"resource":`, i.Resource, `,"namespace":`, either(i.Namespace, e.Object.Namespace))
 	w.optional(`,"name":`, either(i.Name, e.Object.Name))
 	w.optional(`,"uid":`, e.Object.UID)
-	w.optional(`,"apiGroup":`, i.Group)
-	w.optional(`,"apiVersion":`, i.Version)
+	w.pair(version, `,"apiGroup":`, i.Group, `,"apiVersion":`, i.Version)
 	w.optional(`,"resourceVersion":`, e.Object.ResourceVersion)
 	w.optional(`,"subresource":`, i.Subresource)
 	w.first(from)
@@ -239,7 +288,6 @@ func appendTime(to []byte, t time.Time) []byte {
 		return t.AppendFormat(to, "2006-01-02T15:04:05.000000Z07:00")
 	}
 	hour, minute, second := t.Clock()
-	micros := t.Nanosecond() / 1000
 	text := [...]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 26: 'Z'}
 	putPair(text[0:2], year/100)
 	putPair(text[2:4], year%100)
@@ -248,9 +296,7 @@ func appendTime(to []byte, t time.Time) []byte {
 	putPair(text[11:13], hour)
 	putPair(text[14:16], minute)
 	putPair(text[17:19], second)
-	putPair(text[20:22], micros/10_000)
-	putPair(text[22:24], micros/100%100)
-	putPair(text[24:26], micros%100)
+	putMicros(text[:], t)
 	return append(to, text[:]...)
 }
 

@@ -54,6 +54,7 @@ type Recording struct {
 	request     []byte // memory of the objects
 	response    []byte
 	names       []byte // memory of what the reference has
+	memo        *memo  // of the events before
 	omitted     string // why an object is missing
 	withholds   bool   // replaces the object of a Secret, which is not recorded
 }
@@ -87,6 +88,9 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 	if err != nil {
 		r.decision = Decision{}
 		return err
+	}
+	if r.memo == nil {
+		r.memo = new(memo)
 	}
 	r.auditor, r.reservation = a, reservation
 	r.withholds = s.Info.Group == "" && s.Info.Resource == "secrets" && r.decision.Level < Request
@@ -222,7 +226,7 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 	}
 	r.record(stage, time.Now())
 	r.auditor.Log.Release(&r.reservation)
-	*r = Recording{request: kept(r.request), response: kept(r.response), names: kept(r.names)}
+	*r = Recording{request: kept(r.request), response: kept(r.response), names: kept(r.names), memo: r.memo}
 }
 
 // Detach returns the recording with memory of its own, for an answer that outlives its request's. The
@@ -231,7 +235,7 @@ func (r *Recording) Detach() *Recording {
 	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted, withholds: r.withholds, event: r.event}
 	e := &d.event
 	e.Sources = slices.Clone(e.Sources) // whose memory is the recording's own
-	*r = Recording{}
+	*r = Recording{memo: r.memo}
 	if d.auditor == nil {
 		return d
 	}
@@ -257,37 +261,40 @@ func (r *Recording) Detach() *Recording {
 func (r *Recording) noteReference(object document.Node) {
 	to, i := &r.event.Object, r.event.Info
 	*to = Reference{}
-	metadata := member(object, "metadata")
-	if metadata.Kind() != document.Object {
+	metadata, isThere := object.Step(&metadataName)
+	if !isThere {
 		return
 	}
 	r.names = r.names[:0]
-	for m := metadata.First(); m.Valid(); m = m.Next() {
-		if m.Kind() != document.String {
-			continue
-		}
-		switch m.Key() {
-		case "namespace":
-			if i.Namespace == "" {
-				to.Namespace = r.copied(m.Str())
-			}
-		case "name":
-			if i.Name == "" {
-				to.Name = r.copied(m.Str())
-			}
-		case "uid":
-			to.UID = r.copied(m.Str())
-		case "resourceVersion":
-			to.ResourceVersion = r.copied(m.Str())
-		}
+	if i.Namespace == "" {
+		to.Namespace = r.copied(metadata, &namespaceName)
 	}
+	if i.Name == "" {
+		to.Name = r.copied(metadata, &objectName)
+	}
+	to.UID = r.copied(metadata, &uidName)
+	to.ResourceVersion = r.copied(metadata, &resourceVersionName)
 }
 
-// copied returns a string in the recording's memory. What was copied before stays valid if that moves.
-func (r *Recording) copied(s string) string {
+// The names of members that make a reference.
+var (
+	metadataName        = document.NewName("metadata")
+	namespaceName       = document.NewName("namespace")
+	objectName          = document.NewName("name")
+	uidName             = document.NewName("uid")
+	resourceVersionName = document.NewName("resourceVersion")
+)
+
+// copied returns a member that is a string in the recording's memory; "" for any other. What was copied before stays valid
+// if that memory moves.
+func (r *Recording) copied(object document.Node, name *document.Name) string {
+	m, isThere := object.Step(name)
+	if !isThere || m.Kind() != document.String {
+		return ""
+	}
 	from := len(r.names)
-	r.names = append(r.names, s...)
-	return unsafe.String(unsafe.SliceData(r.names[from:]), len(s))
+	r.names = m.AppendStr(r.names)
+	return unsafe.String(unsafe.SliceData(r.names[from:]), len(r.names)-from)
 }
 
 // member returns a member of an object; invalid if there is none.
@@ -351,7 +358,7 @@ func (r *Recording) record(s Stage, at time.Time) {
 		defer func() { e.RequestObject, e.ResponseObject = request, response }()
 	}
 	line := lines.Get().(*[]byte)
-	*line = e.Append((*line)[:0])
+	*line = e.append((*line)[:0], r.memo)
 	r.add(line)
 	*line = kept(*line)
 	lines.Put(line)

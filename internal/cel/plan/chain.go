@@ -84,6 +84,12 @@ func (c *chain) lead(f *Machine) (n document.Node, far int, ok bool) {
 	if n, ok = c.start(f); !ok {
 		return n, 0, false
 	}
+	if c.local >= 0 && len(c.path) == 1 { // as mostly in loops
+		if item, ok := n.Step(&c.path[0]); ok {
+			return item, 1, true
+		}
+		return n, 0, true
+	}
 	n, far = f.walk(c, n)
 	return n, far, true
 }

@@ -1,0 +1,84 @@
+package audit
+
+import "time"
+
+// A memo keeps members of the event before as text, which most events have in common with the one before: who asks for
+// what, and the time up to the second. It belongs to one goroutine. A nil memo keeps no member.
+type memo struct {
+	who      part // from verb to userAgent
+	resource part // resource and namespace of the reference
+	version  part // apiGroup and apiVersion of the reference
+	clock    [len(timeForm)]byte
+	second   int64 // of the clock
+	ticks    bool  // it was set
+}
+
+// timeForm is how times are written.
+const timeForm = "2006-01-02T15:04:05.000000Z"
+
+// maxValues is how many values a part is made of at most, and maxPart how many bytes it keeps.
+const maxValues, maxPart = 12, 1 << 10
+
+// A part is the text of some members, and the values that it was made of.
+type part struct {
+	mark    int // see is
+	lengths [maxValues]int
+	number  int // of values
+	values  []byte
+	text    []byte
+}
+
+// is reports whether the part is made of these values. A mark says how those that are lists are parted.
+func (p *part) is(mark int, values []string) bool {
+	if len(p.text) == 0 || p.mark != mark || p.number != len(values) {
+		return false
+	}
+	rest := p.values
+	for i, v := range values {
+		if n := p.lengths[i]; len(v) != n || string(rest[:n]) != v {
+			return false
+		}
+		rest = rest[len(v):]
+	}
+	return true
+}
+
+// keep keeps the text that was made of the values, unless it is long.
+func (p *part) keep(mark int, values []string, text []byte) {
+	p.text, p.values = p.text[:0], p.values[:0]
+	if len(text) > maxPart {
+		return
+	}
+	p.mark, p.number, p.text = mark, len(values), append(p.text, text...)
+	for i, v := range values {
+		p.lengths[i] = len(v)
+		p.values = append(p.values, v...)
+	}
+}
+
+// appendTime is the function of that name.
+func (m *memo) appendTime(to []byte, t time.Time) []byte {
+	if m == nil {
+		return appendTime(to, t)
+	}
+	second, from := t.Unix(), len(to)
+	if m.ticks && m.second == second {
+		to = append(to, m.clock[:]...)
+		putMicros(to[from:], t)
+		return to
+	}
+	to = appendTime(to, t)
+	if m.ticks = len(to)-from == len(m.clock); m.ticks { // else the year has more than four digits
+		copy(m.clock[:], to[from:])
+		m.second = second
+	}
+	return to
+}
+
+// putMicros writes the microseconds of a time into its text.
+func putMicros(text []byte, t time.Time) {
+	micros := t.Nanosecond() / 1000
+	putPair(text[20:22], micros/10_000)
+	putPair(text[22:24], micros/100%100)
+	putPair(text[24:26], micros%100)
+}
