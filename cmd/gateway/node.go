@@ -155,6 +155,9 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.sharing, err = n.share(limiter); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
+	if a := c.Telemetry.Audit; a != nil && a.Log != nil {
+		n.watches.Ignore(a.Log.Path)
+	}
 	if n.records.audit, err = newAudit(c.Telemetry.Audit, n.files, n.metrics, n.tracer, log); err != nil {
 		return nil, &failure{exitUsage, err}
 	}

@@ -16,6 +16,30 @@ type System struct {
 	mu      sync.Mutex
 	notify  *fsnotify.Watcher // nil if no file is watched
 	members []*member
+	own     []string // files that the process itself writes
+}
+
+// Ignore passes over writes to a file that the process itself writes, such as a log beside the configuration: they change
+// no file that is read.
+func (s *System) Ignore(file string) {
+	dir, name := filepath.Split(file)
+	if real, err := filepath.EvalSymlinks(filepath.Clean(dir)); err == nil {
+		dir = real
+	}
+	real, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return // there is no such directory to watch either
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own = append(s.own, real)
+}
+
+// isOwn reports whether an event is a write to a file that is ignored.
+func (s *System) isOwn(e fsnotify.Event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.Op == fsnotify.Write && slices.Contains(s.own, e.Name)
 }
 
 // A member is one who watches.
@@ -53,7 +77,7 @@ func (s *System) pass(notify *fsnotify.Watcher) {
 			if !open {
 				return
 			}
-			if event.Op != fsnotify.Chmod {
+			if event.Op != fsnotify.Chmod && !s.isOwn(event) {
 				s.changed(event.Name)
 			}
 		case err, open := <-notify.Errors:

@@ -9,6 +9,54 @@ import (
 	"time"
 )
 
+// TestIgnore: writes to a file that the process itself writes report no change of the files beside it, but all else about it
+// does: another file may take its place.
+func TestIgnore(t *testing.T) {
+	root := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(root, link); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(filepath.Join(root, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	system := &System{}
+	system.Ignore(filepath.Join(link, "log"))
+	files := Files{Of: "the files", Dirs: func() []string { return []string{root} }, Log: slog.New(slog.DiscardHandler)}
+	m := system.join(&files)
+	defer m.leave()
+	m.update()
+	changed := func(what string, want bool) {
+		t.Helper()
+		select {
+		case <-m.events:
+			if !want {
+				t.Errorf("%s is a change", what)
+			}
+		case <-time.After(map[bool]time.Duration{true: 20 * time.Second, false: 200 * time.Millisecond}[want]):
+			if want {
+				t.Errorf("%s is no change", what)
+			}
+		}
+	}
+	for range 3 {
+		if _, err := log.WriteString("line\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed("a line", false)
+	if err := os.WriteFile(filepath.Join(root, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	changed("a file", true)
+	if err := os.Rename(filepath.Join(root, "log"), filepath.Join(root, "log.old")); err != nil {
+		t.Fatal(err)
+	}
+	changed("a new name", true)
+}
+
 // A change in a directory is reported, also in one that was removed and made again, and in one that
 // is new.
 func TestRun(t *testing.T) {
