@@ -13,9 +13,6 @@ type memo struct {
 	ticks    bool  // it was set
 }
 
-// timeForm is how times are written.
-const timeForm = "2006-01-02T15:04:05.000000Z"
-
 // maxValues is how many values a part is made of at most, and maxPart how many bytes it keeps.
 const maxValues, maxPart = 12, 1 << 10
 
@@ -73,12 +70,4 @@ func (m *memo) appendTime(to []byte, t time.Time) []byte {
 		m.second = second
 	}
 	return to
-}
-
-// putMicros writes the microseconds of a time into its text.
-func putMicros(text []byte, t time.Time) {
-	micros := t.Nanosecond() / 1000
-	putPair(text[20:22], micros/10_000)
-	putPair(text[22:24], micros/100%100)
-	putPair(text[24:26], micros%100)
 }
