@@ -1,6 +1,9 @@
 package document
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // container reads the object or list of the entry top, which begins at i, and all that is in it. What
 // is usual run reads. It returns for all else, which is read here, before run goes on.
@@ -17,10 +20,14 @@ func (s *scanner) container(i int, top uint32) int {
 		switch at {
 		case atValue:
 			if !s.prepare(i + 1) {
-				i, at = s.scalar(i, s.n-1, t.meta), behind
+				i, at = s.text(i, t), behind
 			}
 		case oddValue:
-			i, at = s.scalar(i, s.n-1, t.meta), behind
+			if s.src[i] == '"' {
+				i, at = s.text(i, t), behind
+			} else {
+				i, at = s.scalar(i, s.n-1, t.meta), behind
+			}
 		case tooDeep:
 			return s.fail(i, s.n-1, TooDeep, msgTooDeep(s.limits.Depth))
 		case atFirst, atNext:
@@ -127,6 +134,45 @@ func (s *scanner) isApart(fold uint64) bool {
 	bit, folds := uint64(1)<<(fold>>58), s.folds
 	s.folds = folds | bit
 	return folds&bit == 0
+}
+
+// text reads the string of the latest entry, which begins at i, whatever is in it.
+func (s *scanner) text(i int, t *entry) int {
+	end, flags := i+1, uint32(String)
+	for {
+		j := s.seek(end)
+		if j < 0 {
+			if s.prepare(end) {
+				continue
+			}
+			break
+		}
+		c := byteAt(s.base, j)
+		if c == '"' {
+			t.off, t.end = uint32(i), uint32(j+1)
+			t.meta |= flags
+			return j + 1
+		}
+		end = j
+		if c == '\\' && isShortEscape(byteAt(s.base, j+1)) {
+			flags |= flagEscaped
+			end = j + 2
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			if end = skipWide(s.src, j); end > j {
+				continue
+			}
+		}
+		break
+	}
+	end, more, code, msg := scanString(s.src, end)
+	if msg != "" {
+		return s.fail(end, s.n-1, code, msg)
+	}
+	t.off, t.end = uint32(i), uint32(end+1)
+	t.meta |= flags | more
+	return end + 1
 }
 
 // oddKey reads the key of the member t from behind its opening quotation mark up to the closing

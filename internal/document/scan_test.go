@@ -3,6 +3,7 @@ package document
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -179,19 +180,21 @@ func checkScan(t *testing.T, text []byte, limits Limits) {
 	}
 }
 
-// FuzzScan compares the scanner with the plainReader.
+// FuzzScan compares the scanner with the plainReader, also behind a long text.
 func FuzzScan(f *testing.F) {
 	for _, body := range editBodies {
-		f.Add([]byte(body))
+		f.Add([]byte(body), uint16(1100))
 	}
 	for _, shape := range shapes(f) {
 		if len(shape.body) < 10_000 {
-			f.Add(shape.body)
+			f.Add(shape.body, uint16(3000))
 		}
 	}
-	f.Add([]byte(`{"aaaaaaaa":1,"aaaaaaaaaaaaaaaa":2,"aaaaaaa\u0061":3}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
+	f.Add([]byte(`{"aaaaaaaa":1,"aaaaaaaaaaaaaaaa":2,"aaaaaaa\u0061":3}`), uint16(60))
+	f.Fuzz(func(t *testing.T, text []byte, before uint16) {
 		checkScan(t, text, Limits{Depth: 8, Nodes: 200})
+		long := strings.Repeat("x", int(before%4096))
+		checkScan(t, slices.Concat([]byte(`["`), []byte(long), []byte(`",`), text, []byte("]")), Limits{Depth: 9, Nodes: 202})
 	})
 }
 

@@ -99,11 +99,10 @@ func scanEscape(b []byte) (size int, isNUL bool, code ErrorCode, msg string) {
 	if len(b) < 2 {
 		return 0, false, Syntax, "unexpected end of the document within a string"
 	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	switch {
+	case isShortEscape(b[1]):
 		return 2, false, 0, ""
-	case 'u':
-	default:
+	case b[1] != 'u':
 		return 0, false, Syntax, `a backslash in a string must be followed by one of '"\/bfnrtu'`
 	}
 	r := hex4(b)
@@ -119,6 +118,15 @@ func scanEscape(b []byte) (size int, isNUL bool, code ErrorCode, msg string) {
 		}
 	}
 	return 0, false, Encoding, "escapes of surrogates must come in pairs"
+}
+
+// isShortEscape reports whether a backslash and c are an escape of one character.
+func isShortEscape(c byte) bool {
+	switch c {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return true
+	}
+	return false
 }
 
 // hex4 reads the digits of '\uXXXX', -1 without four of them.
