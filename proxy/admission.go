@@ -303,13 +303,15 @@ func tooLargeDefaulted(limit int) error {
 // mutate lets the mutating policies change the object. Their result must meet the same rules as a
 // client's object: the URL names it, policies may not set its status, and unset fields get defaults.
 func (a *admitter) mutate(s storage.Storage, w *storage.Write) error {
-	if !a.describe(w) {
+	operation, _ := operationOf(w)
+	mutates := a.scope.rulesOf(&w.Info).policies.Mutates(&w.Info, operation)
+	if !mutates && a.story() == nil && a.permission.refusal == nil || !a.describe(w) {
 		return nil
 	}
 	at(a.story(), explaining.Mutation, w)
 	a.schema = objectSchema{a, s, w}
 	a.attributes.Schema = &a.schema
-	if operation, _ := operationOf(w); a.scope.rulesOf(&w.Info).policies.Mutates(&w.Info, operation) {
+	if mutates {
 		a.scope.storage.Reveal(w, false)
 	}
 	changes, err := a.seen(w, (*admitter).mutateSeen)

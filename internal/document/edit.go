@@ -199,10 +199,13 @@ func (d *Document) isAlike(object, i uint32) bool {
 	if !isASCII(key) {
 		return true // perhaps
 	}
-	for k := d.chainFirst(object); k != i; k = d.chainNext(k) {
-		if e := &d.tape[k]; e.keyEnd-e.key == added.keyEnd-added.key && strings.EqualFold(d.keyOf(e), key) {
+	tape, size := d.entries(), uint32(len(key))
+	for k := d.chainFirst(object); k != i; {
+		e := entryOf(tape, k)
+		if e.keyEnd-e.key == size && strings.EqualFold(d.keyOf(e), key) {
 			return true
 		}
+		k = e.next
 	}
 	return false
 }

@@ -274,9 +274,9 @@ func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 // members walks the members of an object. seen are the bits of the members that are there.
 func (w *validator) members(s *Shape, v, old document.Node) (seen uint64, matched int) {
 	known := w.update && old.Kind() == document.Object
-	for m := v.First(); m.Valid() && !w.done(); m = m.Next() {
-		child := s.object.additional
-		if p := s.property(m); p != nil {
+	for c := v.Children(); c.Valid() && !w.done(); c.Next() {
+		m, child := c.Node(), s.object.additional
+		if p := s.PropertyAt(&c); p != nil {
 			seen |= p.Bit()
 			child = p.Shape
 		} else if s.object.others == othersRefused {

@@ -91,6 +91,9 @@ func Text(object document.Node, key, prefix string) (string, error) {
 
 // textOf is Text for a member that was looked up before; it is invalid if there is none.
 func textOf(at document.Node, key, prefix string) (string, error) {
+	if text, ok := at.Text(); ok { // without escapes, and so without NUL
+		return text, nil
+	}
 	switch at.Kind() {
 	case document.Invalid, document.Null:
 		return "", nil
