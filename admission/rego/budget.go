@@ -75,7 +75,17 @@ func (b *budget) Cancel() {
 }
 
 // Cancelled implements topdown.Cancel.
-func (b *budget) Cancelled() bool { return !b.Spend(stepCost) }
+func (b *budget) Cancelled() bool {
+	isPlain := b.why == nil && b.left >= stepCost && b.unseen < lookEach-stepCost &&
+		b.meter.has(stepCost) && b.meter.used < heavyBytes-stepCost
+	if !isPlain {
+		return !b.Spend(stepCost)
+	}
+	b.left -= stepCost
+	b.unseen += stepCost
+	b.meter.used += stepCost
+	return false
+}
 
 // Left implements builtin.Budget.
 func (b *budget) Left() int64 { return b.left }

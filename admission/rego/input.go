@@ -49,11 +49,7 @@ type Shared = plan.Shared
 // NewShared returns a Shared for the queries that judge a request. What it keeps is asked of the
 // request's memory.
 func NewShared(a *admission.Attributes) *Shared {
-	memory := MemoryOf(a)
-	if memory == nil {
-		return plan.NewShared(nil)
-	}
-	return plan.NewShared(func(bytes int64) bool { return memory.Grow(int(bytes)) })
+	return plan.NewShared(MemoryOf(a))
 }
 
 // Value is the whole input. The error is that a part of the review cannot be made.

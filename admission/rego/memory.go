@@ -48,6 +48,9 @@ func (m *meter) take(bytes int64) bool {
 	return true
 }
 
+// has reports whether bytes may be taken without a question.
+func (m *meter) has(bytes int64) bool { return m.used+bytes <= freeBytes+m.granted }
+
 // give counts bytes that are free again. What was granted for them stays for the next ones.
 func (m *meter) give(bytes int64) { m.used -= bytes }
 

@@ -339,7 +339,7 @@ func (p *Policy) input(
 		return nil, false, err
 	}
 	made.source = statesOf{attributes: a, made: made, names: p.states}
-	in.Shared, in.State = made.shared, &made.source
+	in.Shared, in.State = &made.shared, &made.source
 	if len(p.reads.head) > 0 {
 		p.describeHTTP(a, as, in)
 	}

@@ -21,7 +21,7 @@ type made struct {
 
 	body, http        Value
 	review            review
-	shared            *Shared
+	shared            Shared
 	states            map[string]Value
 	meter, stateMeter meter // of the review, and of the states
 	input             Input // of the policy that judges now
@@ -32,11 +32,12 @@ type made struct {
 
 // Forget implements admission.Forgetting.
 func (m *made) Forget() {
-	readings := m.readings
-	for i := range readings {
-		readings[i].forget()
+	for i := range m.readings {
+		m.readings[i].forget()
 	}
-	*m = made{readings: readings}
+	m.shared.Begin(nil)
+	readings, shared := m.readings, m.shared
+	*m = made{readings: readings, shared: shared}
 }
 
 // madeOf returns what was made of the attributes as they are now, seen as the resource.

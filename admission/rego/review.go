@@ -65,7 +65,8 @@ func ReviewOf(a *admission.Attributes, as schema.GroupVersionResource) (Value, e
 	if r.options, err = optionsOf(a); err != nil {
 		return Value{}, err
 	}
-	m.body, m.shared = r.object, NewShared(a)
+	m.body = r.object
+	m.shared.Begin(MemoryOf(a))
 	r.attributes, r.as, r.kind = a, as, kind
 	return Value{part: r}, nil
 }

@@ -76,6 +76,7 @@ func valueWithin(n document.Node, m *meter) (Value, error) {
 // many.
 type converter struct {
 	terms []ast.Term
+	block int // the size of the last one of terms
 	text  strings.Builder
 	items []*ast.Term
 	pairs [][2]*ast.Term
@@ -101,12 +102,16 @@ func (c *converter) charge(n document.Node, each int64) bool {
 	return c.err == nil
 }
 
-// block is how many terms are allocated at once.
-const block = 32
+// Blocks begin small, for little may be read of a document, and grow to these sizes.
+const (
+	leastTerms, mostTerms = 8, 32
+	leastText, mostText   = 128, 1024
+)
 
 func (c *converter) take(v ast.Value) *ast.Term {
 	if len(c.terms) == 0 {
-		c.terms = make([]ast.Term, block)
+		c.block = min(max(2*c.block, leastTerms), mostTerms)
+		c.terms = make([]ast.Term, c.block)
 	}
 	t := &c.terms[0]
 	c.terms = c.terms[1:]
@@ -117,11 +122,12 @@ func (c *converter) take(v ast.Value) *ast.Term {
 // own copies a string, which may be part of a request's body.
 func (c *converter) own(s string) string {
 	if c.text.Cap()-c.text.Len() < len(s) {
-		if len(s) > 256 {
+		if len(s) > mostText/4 {
 			return strings.Clone(s)
 		}
+		size := min(max(2*c.text.Cap(), leastText, len(s)), mostText)
 		c.text = strings.Builder{}
-		c.text.Grow(1024)
+		c.text.Grow(size)
 	}
 	begin := c.text.Len()
 	c.text.WriteString(s)

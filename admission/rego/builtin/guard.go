@@ -79,6 +79,7 @@ func (c *Contract) guarded(name string, f topdown.BuiltinFunc) topdown.BuiltinFu
 	if c.plain > 0 || name == ast.HTTPSend.Name {
 		f = c.checked(name, f)
 	}
+	calls := sync.Pool{New: func() any { return newRunning(name) }}
 	return func(bctx topdown.BuiltinContext, of []*ast.Term, iter func(*ast.Term) error) error {
 		b, ok := bctx.Cancel.(Budget)
 		if !ok {
@@ -99,21 +100,9 @@ func (c *Contract) guarded(name string, f topdown.BuiltinFunc) topdown.BuiltinFu
 				return failed(name, err, at)
 			}
 		}
-		value := func(t *ast.Term) error {
-			h.free()
-			if t == nil {
-				return iter(t)
-			}
-			if n, ok := t.Value.(ast.Number); ok {
-				if err := CheckNumber(string(n)); err != nil {
-					return failed(name, err, at)
-				}
-			}
-			if !b.Spend(sizeOf(t.Value, b.Left(), 2)) {
-				return halt(b, at)
-			}
-			return iter(t)
-		}
+		one := calls.Get().(*running)
+		one.budget, one.held, one.at, one.iter = b, h, at, iter
+		value := one.value
 		var err error
 		switch {
 		case c.own != nil:
@@ -127,8 +116,42 @@ func (c *Contract) guarded(name string, f topdown.BuiltinFunc) topdown.BuiltinFu
 			err = f(bctx, of, value)
 		}
 		h.free()
+		one.budget, one.held, one.at, one.iter = nil, nil, nil, nil
+		calls.Put(one) // but not after a panic
 		return err
 	}
+}
+
+// A running is room for a call of a function.
+type running struct {
+	name   string
+	budget Budget
+	held   *holding
+	at     *ast.Location
+	iter   func(*ast.Term) error
+	value  func(*ast.Term) error // charges a value, and hands it on
+}
+
+func newRunning(name string) *running {
+	c := &running{name: name}
+	c.value = c.take
+	return c
+}
+
+func (c *running) take(t *ast.Term) error {
+	c.held.free()
+	if t == nil {
+		return c.iter(t)
+	}
+	if n, ok := t.Value.(ast.Number); ok {
+		if err := CheckNumber(string(n)); err != nil {
+			return failed(c.name, err, c.at)
+		}
+	}
+	if !c.budget.Spend(sizeOf(t.Value, c.budget.Left(), 2)) {
+		return halt(c.budget, c.at)
+	}
+	return c.iter(t)
 }
 
 // held lets a function run if the budget allows for what else it takes.

@@ -113,10 +113,11 @@ func sizeOf(v ast.Value, limit int64, depth int) int64 {
 	case ast.Set:
 		size := 64 * int64(v.Len())
 		if depth > 1 {
-			v.Until(func(t *ast.Term) bool {
-				size = add(size, sizeOf(t.Value, limit-size, depth-1))
-				return size > limit
-			})
+			for _, t := range v.Slice() {
+				if size = add(size, sizeOf(t.Value, limit-size, depth-1)); size > limit {
+					break
+				}
+			}
 		}
 		return size
 	case ast.Object:

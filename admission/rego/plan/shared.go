@@ -16,18 +16,33 @@ import (
 type Shared struct {
 	values map[key]Value
 	kept   int64
-	grow   func(bytes int64) bool
+	memory Memory
 }
 
-// NewShared returns a Shared that asks grow before it keeps so many bytes more; nil allows for all.
-func NewShared(grow func(bytes int64) bool) *Shared { return &Shared{grow: grow} }
+// A Memory is asked before more bytes are kept.
+type Memory interface{ Grow(bytes int) bool }
+
+// NewShared returns a Shared that asks a memory before it keeps more; nil allows for all.
+func NewShared(m Memory) *Shared { return &Shared{memory: m} }
+
+// Begin is NewShared in place of one that is not in use any more.
+func (s *Shared) Begin(m Memory) {
+	if len(s.values) > maxRoom {
+		s.values = nil
+	}
+	clear(s.values)
+	*s = Shared{values: s.values, memory: m}
+}
+
+// maxRoom is for how many values room is kept at most.
+const maxRoom = 64
 
 // maxShared is how many bytes of values a request keeps at most.
 const maxShared = 1 << 20
 
 // keep keeps the value of a rule that took so many bytes; no value: the rule has none.
 func (s *Shared) keep(of key, value Value, bytes int64) {
-	if bytes += sharedCost; s.kept+bytes > maxShared || s.grow != nil && !s.grow(bytes) {
+	if bytes += sharedCost; s.kept+bytes > maxShared || s.memory != nil && !s.memory.Grow(int(bytes)) {
 		return
 	}
 	if s.values == nil {
