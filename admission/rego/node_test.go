@@ -43,6 +43,10 @@ pairs := [[x, y] | [x, y] = a[_]]
 members := [x | {"a": x} = a[_]]
 each if every x in a { x != b }
 each_set if every x in both { count(x) > 0 }
+keys := {k | a[k]}
+missing := {k | b[k]} - keys
+none_missing if missing == set()
+in_keys := [k | keys[k]; {j | b[j]}[k]]
 by_value := {x: y | some y, x in a}
 walked := [p | walk(a, p)]
 text := sprintf("%v %v", [both, a])
@@ -82,6 +86,10 @@ var readingSeeds = []string{
 	`{"a":[[1],[2],[3],[4],[5],[6],[7],[8],[9],[10],[1]],"b":[[10],[9,1],[9]]}`,
 	`{"a":[{"k":9007199254740993},{"k":9007199254740992}],"b":[{"k":9007199254740993.0},{"k":123456789012345678901234567890}]}`,
 	`{"a":[["x","y"],["x"],["x","y","z"]],"b":["x"]}`,
+	`{"a":["z","x","x",null,true,"y"],"b":["x","y",false,null]}`,
+	`{"a":["x",1,"x",[1],1.0],"b":[1,"x",[1.0],"y"]}`,
+	`{"a":{"x":"y","y":"x"},"b":{"y":1,"z":2}}`,
+	`{"a":["0","1","2","3","4","5","6","7","8","9"],"b":["9","0"]}`,
 	`{"a":"text","b":1}`, `{"a":null}`, `{"b":[0,1]}`, `[1]`, `{"a":[{"a":false}],"b":[false]}`,
 }
 

@@ -82,6 +82,8 @@ func (b *builtin) step(name string) link {
 		return &getMember{*b}
 	case ast.Count.Name:
 		return &countOf{*b}
+	case ast.Minus.Name:
+		return &minus{*b}
 	}
 	return b
 }

@@ -6,119 +6,157 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// maxParts is how many parts a set has at most, each of which is compared with all others.
-const maxParts = 8
+// mostFew is how many elements a set has at most, each of which is compared with all others.
+const mostFew = 8
 
-// An elements collects the elements of a set: parts as long as they are few and nothing else is
-// in it, or OPA's values.
+// An elements collects the elements of a set: few as they are, or OPA's values.
 type elements struct {
-	parts *parts
-	set   ast.Set
+	few *few
+	set ast.Set
 }
 
 func (e *elements) add(v Value) {
-	if v.part == nil || e.set != nil || !e.addPart(v.part) {
+	if e.set != nil || !isPlain(v) || !e.addFew(v) {
 		e.whole().Add(v.Whole())
 	}
 }
 
-// addPart adds a part, unless the set has an equal one. It returns false if the set is full. OPA's
-// sets look for equal elements among those of the same hash: equal numbers of a document have it, for
-// they are in the range of a double.
-func (e *elements) addPart(p Part) bool {
-	if e.parts == nil {
-		e.parts = new(parts)
+// isPlain reports whether OPA's sets find a value by comparison alone. They look for it among the
+// elements of the same hash, which equal numbers have if they are in the range of a double, as those
+// of a document are. Others may not have it.
+func isPlain(v Value) bool {
+	if v.part != nil {
+		return v.part.Kind() != Set
 	}
-	for _, was := range e.parts.list() {
-		if compareParts(was, p) == 0 {
-			return true
-		}
+	switch v.term.Value.(type) {
+	case ast.String, ast.Boolean, ast.Null:
+		return true
 	}
-	if e.parts.count == maxParts {
-		return false
+	return false
+}
+
+// addFew adds an element, unless the set has an equal one. It returns false if the set is full.
+func (e *elements) addFew(v Value) bool {
+	if e.few == nil {
+		e.few = new(few)
 	}
-	e.parts.all[e.parts.count] = p
-	e.parts.count++
-	return true
+	return e.few.has(v) || e.few.add(v)
 }
 
 // whole returns the elements as OPA's set.
 func (e *elements) whole() ast.Set {
 	if e.set == nil {
-		e.set = ast.NewSetWithCapacity(fewElements)
-		for _, p := range e.parts.list() {
-			e.set.Add(p.Whole())
+		e.set = ast.NewSetWithCapacity(max(e.few.Len(), 4))
+		for _, v := range e.few.list() {
+			e.set.Add(v.Whole())
 		}
-		e.parts = nil
+		e.few = nil
 	}
 	return e.set
 }
 
 // value returns the set. No element is added any more.
 func (e *elements) value() Value {
-	switch {
-	case e.set != nil:
+	if e.set != nil {
 		return Made(ast.NewTerm(e.set))
-	case e.parts == nil:
-		return Made(ast.InternedEmptySet)
 	}
-	slices.SortFunc(e.parts.list(), compareParts)
-	return Unmade(e.parts)
+	return e.few.value()
 }
 
-// fewElements is how many elements a set of OPA's has room for at first.
-const fewElements = 4
-
-// parts is a set of parts, in OPA's order.
-type parts struct {
-	all   [maxParts]Part
+// few is a set of few values.
+type few struct {
+	all   [mostFew]Value
 	count int
 	made  *ast.Term
 }
 
-func (p *parts) list() []Part {
-	if p == nil {
+// value returns the set, in OPA's order from now on.
+func (f *few) value() Value {
+	if f.Len() == 0 {
+		return Made(ast.InternedEmptySet)
+	}
+	slices.SortFunc(f.list(), compare)
+	return Unmade(f)
+}
+
+func (f *few) list() []Value {
+	if f == nil {
 		return nil
 	}
-	return p.all[:p.count]
+	return f.all[:f.count]
+}
+
+func (f *few) has(v Value) bool {
+	return slices.ContainsFunc(f.list(), func(one Value) bool { return isEqual(one, v) })
+}
+
+func (f *few) add(v Value) bool {
+	if f.count == mostFew {
+		return false
+	}
+	f.all[f.count] = v
+	f.count++
+	return true
 }
 
 // Kind implements Part.
-func (p *parts) Kind() Kind { return Set }
+func (f *few) Kind() Kind { return Set }
 
 // Len implements Part.
-func (p *parts) Len() int { return p.count }
+func (f *few) Len() int { return len(f.list()) }
 
 // Key implements Part.
-func (p *parts) Key(int) *ast.Term { return nil }
+func (f *few) Key(int) *ast.Term { return nil }
 
 // At implements Part.
-func (p *parts) At(i int) Value { return Unmade(p.all[i]) }
+func (f *few) At(i int) Value { return f.all[i] }
 
 // Get implements Part.
-func (p *parts) Get(key *ast.Term) Value { return p.member(Made(key)) }
+func (f *few) Get(key *ast.Term) Value { return f.member(Made(key)) }
 
 // member returns the element that equals a value.
-func (p *parts) member(key Value) Value {
-	for _, one := range p.list() {
-		if one == key.part {
-			return key
-		}
+func (f *few) member(key Value) Value {
+	if !isPlain(key) {
+		return memberOf(f.Whole().Value, key)
 	}
-	if rank(key) != List && rank(key) != Object {
-		return Value{} // and no part
+	if f.has(key) {
+		return key
 	}
-	return memberOf(p.Whole().Value, key)
+	return Value{}
 }
 
 // Whole implements Part.
-func (p *parts) Whole() *ast.Term {
-	if p.made == nil {
-		of := elements{parts: p}
-		p.made = ast.NewTerm(of.whole())
+func (f *few) Whole() *ast.Term {
+	if f.made == nil {
+		of := elements{few: f}
+		f.made = ast.NewTerm(of.whole())
 	}
-	return p.made
+	return f.made
 }
 
 // ID implements Part.
-func (p *parts) ID() int { return p.count }
+func (f *few) ID() int { return f.count }
+
+// without returns the elements that another set does not have.
+func (f *few) without(other *few) Value {
+	var left elements
+	for _, v := range f.list() {
+		if !other.has(v) {
+			left.addFew(v)
+		}
+	}
+	return left.value()
+}
+
+// A minus is the difference of two numbers or sets. That of sets of few values takes none of OPA's.
+type minus struct{ builtin }
+
+func (s *minus) run(m *machine) bool {
+	a, b := s.args[0].get(m), s.args[1].get(m)
+	from, isFew := a.part.(*few)
+	other, alike := b.part.(*few)
+	if !isFew || !alike {
+		return s.builtin.run(m)
+	}
+	return s.goOn(m, from.without(other))
+}

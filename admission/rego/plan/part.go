@@ -2,8 +2,9 @@ package plan
 
 import "github.com/open-policy-agent/opa/v1/ast"
 
-// A Part is an object or a list of a request, or a set of these. Steps read it as it is. OPA's value
-// of it is made if something needs that, such as a built-in function. It belongs to one goroutine.
+// A Part is an object or a list of a request, or a set of few values. Steps read it as it is. OPA's
+// value of it is made if something needs that, such as a built-in function. It belongs to one
+// goroutine.
 type Part interface {
 	Kind() Kind
 	Len() int

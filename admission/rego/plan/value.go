@@ -31,7 +31,7 @@ func (v Value) Member(key Value) Value {
 	case v.part == nil:
 		return memberOf(v.term.Value, key)
 	case v.part.Kind() == Set:
-		return v.part.(*parts).member(key)
+		return v.part.(*few).member(key)
 	case key.part == nil:
 		return v.part.Get(key.term)
 	}
