@@ -61,6 +61,10 @@ func (f filler) fill(s *schema.Shape, v document.Node) {
 
 // fillMembers completes the members that are there, and adds the missing ones.
 func (f filler) fillMembers(s *schema.Shape, v document.Node) {
+	if few := s.Fillings(); few != nil {
+		f.fillFew(few, v)
+		return
+	}
 	var there uint64
 	for c := v.Children(); c.Valid() && !f.full(); c.Next() {
 		shape := s.Additional()
@@ -73,6 +77,21 @@ func (f filler) fillMembers(s *schema.Shape, v document.Node) {
 		}
 	}
 	s.Fill(v, there)
+}
+
+// fillFew is fillMembers for an object about which little can be filled in.
+func (f filler) fillFew(few []schema.Filling, v document.Node) {
+	for i := range few {
+		if f.full() {
+			return
+		}
+		m, found := v.Step(&few[i].Name)
+		if !found {
+			few[i].AddTo(v)
+		} else if c := m.Cursor(); !f.noted || !c.Marked(document.Complete) {
+			f.fillElement(few[i].Shape, &c)
+		}
+	}
 }
 
 // fillElement completes a value that is there at any rate.

@@ -77,6 +77,51 @@ func (s *Shape) Fill(object document.Node, there uint64) {
 	}
 }
 
+// A Filling is a property about which anything may be filled in: what is in it, or the property itself.
+type Filling struct {
+	Name  document.Name
+	Shape *Shape
+
+	missing *memberDefault // its default, or nil
+}
+
+// AddTo adds the property to an object that does not have it, if it has a default.
+func (f *Filling) AddTo(object document.Node) {
+	if f.missing != nil {
+		object.Document().Fill(object, &f.missing.member, f.missing.harmless)
+	}
+}
+
+// fewFillings is up to how many properties are looked up in an object, rather than each of its members in the shape.
+const fewFillings = 4
+
+// Fillings are the properties of an object about which anything may be filled in, sorted by name, if they are few and
+// nothing is filled in about other members; else nil.
+func (s *Shape) Fillings() []Filling { return s.object.fillings }
+
+// noteFillings makes the Fillings.
+func (s *Shape) noteFillings() {
+	var few []Filling
+	for i := range s.object.properties {
+		p := &s.object.properties[i]
+		if !p.Shape.Fillable() {
+			continue
+		}
+		f := Filling{Name: document.NewName(p.Name), Shape: p.Shape}
+		for j := range s.object.defaults {
+			if d := &s.object.defaults[j]; d.key == f.Name {
+				f.missing = d
+			}
+		}
+		if few = append(few, f); len(few) > fewFillings {
+			break
+		}
+	}
+	if s.object.fillings = few; len(few) > fewFillings || s.object.additional.Fillable() {
+		s.object.fillings = nil
+	}
+}
+
 // Fillable reports whether anything about the value may be filled in: what is in it, or the value
 // itself if it is null.
 func (s *Shape) Fillable() bool { return s != nil && (s.hasDefaults || s.def != nil) }

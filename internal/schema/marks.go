@@ -73,6 +73,7 @@ func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	}
 	s.settleShape(at.object.additional, notes, inside)
 	s.settleShape(at.list.items, notes, inside)
+	at.noteFillings()
 	at.form = formOf(at)
 }
 

@@ -116,6 +116,7 @@ type objectRules struct {
 	notes      *document.Noter // the author of the numbers of properties on members, or nil
 
 	defaults []memberDefault   // of the properties that have one, sorted by name
+	fillings []Filling         // see Fillings
 	required []document.Name   // of members that must be there, in the schema's order
 	variants *document.FoldSet // of the properties' names; nil if there are none
 }
