@@ -40,9 +40,6 @@ func notDigit(w uint64) uint64 {
 // firstMarked is the place of the first byte that is marked, from 0. One must be.
 func firstMarked(marks uint64) int { return bits.TrailingZeros64(marks) >> 3 }
 
-// below has all bits of the bytes below the first one that is marked. One must be.
-func below(marks uint64) uint64 { return (marks - 1) &^ marks >> 7 }
-
 // isBlank reports whether a byte is one of the four that are white space in JSON.
 func isBlank(c byte) bool {
 	return c <= ' ' && 1<<c&(1<<' '|1<<'\n'|1<<'\r'|1<<'\t') != 0

@@ -56,14 +56,14 @@ func (s *scanner) run(i int, at state) (int, state) {
 		goto closed
 	}
 
-behind: // a child that ends before i
+behind: // a child, which ends at i
 	if i >= len(s.src) {
 		at = behind
 		goto stop
 	}
 	c = byteAt(base, i)
 
-mark: // behind a child, which is c
+mark: // c at i, behind a child: a comma, or what ends the container
 	if c == s.closing {
 		goto ending
 	}
@@ -73,7 +73,7 @@ mark: // behind a child, which is c
 	}
 	i++
 
-next: // must be a child
+next: // a child must begin at i, perhaps behind white space
 	if i >= len(s.src) {
 		at = atNext
 		goto stop
@@ -84,7 +84,7 @@ next: // must be a child
 	at = atNext
 	goto blank
 
-first: // child of a container, if it has any
+first: // the same, unless the container ends at once
 	if i >= len(s.src) {
 		at = atFirst
 		goto stop
@@ -97,7 +97,7 @@ first: // child of a container, if it has any
 		goto blank
 	}
 
-child: // begins with c
+child: // begins at i with c
 	if n >= s.room {
 		at = atChild
 		goto stop
@@ -119,7 +119,7 @@ child: // begins with c
 	}
 	i++
 
-key: // begins at i
+key: // begins at i, behind its quotation mark
 	{
 		j := s.seek(i)
 		if j < 0 {
@@ -173,7 +173,7 @@ key: // begins at i
 		goto stop
 	}
 
-value: // of the latest entry, which begins with c
+value: // of the latest entry begins at i with c
 	if c == '"' {
 		j := s.seek(i + 1)
 		if j < 0 {
@@ -259,7 +259,7 @@ value: // of the latest entry, which begins with c
 	}
 	goto behind
 
-blank: // if c is, and behind it the state goes on
+blank: // c at i may be white space; the state says what may come behind it
 	for c <= ' ' {
 		if i+1 >= s.wide || !isBlank(c) {
 			goto stop
@@ -286,7 +286,7 @@ blank: // if c is, and behind it the state goes on
 	}
 	goto stop
 
-ending: // of a container, whose last mark is at i
+ending: // the mark at i ends the container
 	i++
 	{
 		node := s.node
@@ -302,7 +302,7 @@ ending: // of a container, whose last mark is at i
 		}
 	}
 
-closed: // and a child of its parent
+closed: // has been a container that is a child itself
 	{
 		node := s.node
 		p := s.entry(node)
@@ -315,7 +315,7 @@ closed: // and a child of its parent
 	}
 	goto behind
 
-stop:
+stop: // what comes is unusual
 	s.n = n
 	return i, at
 }

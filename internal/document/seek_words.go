@@ -17,4 +17,4 @@ func (s *scanner) seek(i int) int {
 }
 
 // prepare has seek find more, which it cannot.
-func (s *scanner) prepare(int) bool { return false }
+func (seeker) prepare(int) bool { return false }
