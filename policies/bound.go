@@ -12,6 +12,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -108,6 +109,7 @@ func (b *bound[P, B]) compileUnbound(l *loader) []unboundPolicy[P] {
 		if l.isStopped() {
 			break
 		}
+		memory.Pace()
 		p := &b.policies[i]
 		unbound[i] = p.compiled(l, states)
 		if unbound[i].ok && l.plans.advise(p.from.File) {

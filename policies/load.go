@@ -195,6 +195,7 @@ func (l *loader) read() {
 			continue
 		}
 		l.texts[f.Name] = f.Data
+		memory.Pace()
 		r := l.readFile(&f)
 		l.set.files = append(l.set.files, r.inventory)
 		if len(r.objects) == 0 {
@@ -294,6 +295,7 @@ func (l *loader) take() {
 		if l.isStopped() {
 			return
 		}
+		memory.Pace()
 		begun, kind := time.Now(), "other objects"
 		if group, _ := o.GroupVersion(); o.OpenAPI || Serves(group, o.Kind) {
 			kind = o.Kind

@@ -43,14 +43,14 @@ func TestPercentFor(t *testing.T) {
 		live, scanned uint64
 		want          int
 	}{
-		{32 << 20, 0, 200},
-		{30 << 20, 3 << 20, 200},
-		{48 << 20, 0, 100},
+		{32 << 20, 0, 199},
+		{20 << 20, 3 << 20, 200},
+		{48 << 20, 0, 99},
 		{64 << 20, 0, 50},
 		{95 << 20, 0, 50},
 		{sparingHeap, 0, 50},
 		{1 << 30, 5 << 20, 50},
-		{0, 0, 2400},
+		{0, 0, 200},
 	} {
 		if got := percentFor(test.live, test.scanned); got != test.want {
 			t.Errorf("of %d and %d bytes GOGC becomes %d, want %d", test.live, test.scanned, got, test.want)
@@ -66,29 +66,32 @@ func TestPace(t *testing.T) {
 		metrics.Read(sample)
 		return int(sample[0].Value.Uint64() >> 20)
 	}
-	// next waits for the cleanup that follows a collection.
-	next := func() {
-		runtime.GC()
-		done := make(chan struct{})
-		runtime.AddCleanup(new(afterCollection), func(struct{}) { close(done) }, struct{}{})
-		runtime.GC()
-		<-done
-	}
 	done := Spare()
-	next()
-	if small := goal(); small < 90 || small > 102 {
-		t.Errorf("a small heap may grow to %d MB, want 96", small)
+	for _, test := range []struct{ alive, least, most int }{{40, 92, 102}, {200, 300, 320}, {50, 92, 102}} {
+		ballast := make([]byte, test.alive<<20)
+		runtime.GC()
+		Pace()
+		if got := goal(); got < test.least || got > test.most {
+			t.Errorf("a heap of %d MB may grow to %d MB, want %d to %d", test.alive, got, test.least, test.most)
+		}
+		runtime.KeepAlive(ballast)
 	}
-	ballast := make([]byte, 200<<20)
-	next()
-	next()
-	if large := goal(); large < 300 || large > 320 {
-		t.Errorf("a heap of 200 MB may grow to %d MB, want 300", large)
-	}
-	runtime.KeepAlive(ballast)
 	done()
-	next()
+	Pace() // which does nothing more
 	if after := percent(); after != 100 {
 		t.Errorf("GOGC is %d afterwards, want 100", after)
 	}
+}
+
+// TestWatch: the goal follows what is alive though Pace is not called.
+func TestWatch(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	defer Spare()()
+	ballast := make([]byte, 200<<20)
+	runtime.GC()
+	for percent() != sparingPercent { // until the cleanup has run
+		runtime.GC()
+		runtime.Gosched()
+	}
+	runtime.KeepAlive(ballast)
 }
