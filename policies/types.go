@@ -38,8 +38,8 @@ type (
 func (l *loader) knownKinds() *knownKinds {
 	k := &knownKinds{
 		kept:      l.kept,
-		resources: map[schemaruntime.GroupVersionResource]*loadedResource{},
-		kinds:     map[schemaruntime.GroupVersionKind]*loadedResource{},
+		resources: make(map[schemaruntime.GroupVersionResource]*loadedResource, len(l.resources)),
+		kinds:     make(map[schemaruntime.GroupVersionKind]*loadedResource, len(l.resources)),
 	}
 	for i := range l.resources {
 		r := &l.resources[i]

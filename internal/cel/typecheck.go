@@ -9,7 +9,6 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/library"
-	"k8s.io/apiserver/pkg/cel/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/admission-gateway/gateway/internal/cel/plan"
@@ -28,7 +27,7 @@ type ObjectType struct {
 // the kind's, is for messages. resource is set for objects with the envelope of Kubernetes. It
 // returns nil if the schema gives no type.
 func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
-	decl := common.SchemaDeclType(&openapi.Schema{Schema: s}, resource)
+	decl := common.SchemaDeclType(declared(s), resource)
 	if decl == nil {
 		return nil
 	}
@@ -98,7 +97,7 @@ type TypeChecker struct {
 // A typedEnv is an environment with typed variables, which the checkers of several policies share.
 type typedEnv struct {
 	*celgo.Env
-	verdicts map[verdictKey]*verdict
+	verdicts  map[verdictKey]*verdict
 	variables *apiservercel.DeclType // its fields are those of the policy that is checked
 	roots     map[string]*apiservercel.DeclType
 	object    *ObjectType
