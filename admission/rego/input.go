@@ -82,6 +82,18 @@ func (in *Input) term() *ast.Term {
 	return root.term
 }
 
+// outline is the input as plan.Outline has it; nil for none.
+func (in *Input) outline() *ast.Term {
+	if in.Root.Valid() {
+		return plan.Outline(in.Root.seen())
+	}
+	shown := *in
+	if p := in.Review.part; p != nil && p.Kind() == plan.Object {
+		shown.Review = Value{term: ast.InternedEmptyObject}
+	}
+	return shown.term()
+}
+
 // isSet reports whether there is an input at all.
 func (in *Input) isSet() bool {
 	return in.Root.Valid() || in.Review.Valid() || in.Parameters.Valid() || in.HTTP.Valid() ||

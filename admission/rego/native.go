@@ -51,6 +51,9 @@ func (s *store) HasInput() bool { return s.input.isSet() }
 // Whole implements plan.Documents.
 func (s *store) Whole() *ast.Term { return s.input.term() }
 
+// Outline implements plan.Documents.
+func (s *store) Outline() *ast.Term { return s.input.outline() }
+
 // Member implements plan.Documents.
 func (s *store) Member(name string) plan.Value {
 	m := s.input.member(name)

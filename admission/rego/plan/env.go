@@ -15,6 +15,8 @@ type Documents interface {
 	HasInput() bool
 	// Whole returns the document input; nil: there is none.
 	Whole() *ast.Term
+	// Outline returns the document input as Outline has it; nil: there is none.
+	Outline() *ast.Term
 	// Member returns a member of the document input; no value: there is none.
 	Member(name string) Value
 	// Data reads a part of the document data that no module defines. storage.IsNotFound says of the

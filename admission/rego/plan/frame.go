@@ -37,6 +37,14 @@ func (m *machine) input() *ast.Term {
 	return f.whole
 }
 
+// inputOutline returns an outline of the document input; nil if there is none.
+func (m *machine) inputOutline() *ast.Term {
+	if f := m.frame; f.whole != nil || f.isReplaced {
+		return f.whole
+	}
+	return m.env.Documents.Outline()
+}
+
 // inputMember returns a member of the document input; no value if there is none.
 func (m *machine) inputMember(name *ast.Term) Value {
 	if f := m.frame; f.isReplaced {

@@ -380,7 +380,7 @@ func (r *resolver) Resolve(ref ast.Ref) (ast.Value, error) {
 	case ref[0].Equal(ast.FunctionArgRootDocument):
 		if n, ok := ref[1].Value.(ast.Number); ok && r.rules.form == aFunction {
 			if i, ok := n.Int(); ok && i >= 0 && i < len(r.rules.params) {
-				return m.slots[r.rules.params[i]].Whole().Value, nil
+				return Outline(m.slots[r.rules.params[i]]).Value, nil
 			}
 		}
 		return nil, ast.UnknownValueErr{}
@@ -399,7 +399,7 @@ func (r *resolver) input(path ast.Ref) (ast.Value, error) {
 			from, path = r.machine.inputMember(path[0]), path[1:]
 		}
 	} else {
-		from = Made(r.machine.input())
+		from = Made(r.machine.inputOutline())
 	}
 	for from.part != nil && len(path) > 0 {
 		from, path = from.part.Get(path[0]), path[1:]
@@ -407,7 +407,7 @@ func (r *resolver) input(path ast.Ref) (ast.Value, error) {
 	if !from.IsValid() {
 		return nil, nil
 	}
-	v, err := from.Whole().Value.Find(path)
+	v, err := Outline(from).Value.Find(path)
 	if err != nil {
 		return nil, nil // it has no such part
 	}

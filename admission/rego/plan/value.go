@@ -25,6 +25,22 @@ func (v Value) Whole() *ast.Term {
 	return v.term
 }
 
+// Outline returns the value with empty objects in the place of objects that are not made yet, but for
+// the value itself. OPA's index of rules looks no deeper into a value.
+func Outline(v Value) *ast.Term {
+	if v.part == nil || v.part.Kind() != Object {
+		return v.Whole()
+	}
+	pairs := make([][2]*ast.Term, v.part.Len())
+	for i := range pairs {
+		of := v.part.At(i)
+		if pairs[i] = ast.Item(v.part.Key(i), ast.InternedEmptyObject); of.part == nil || of.part.Kind() != Object {
+			pairs[i][1] = of.Whole()
+		}
+	}
+	return ast.ObjectTerm(pairs...)
+}
+
 // Member returns a member of a value; none if it has none for the key.
 func (v Value) Member(key Value) Value {
 	switch {
