@@ -141,10 +141,19 @@ func (r *plainReader) value(i int, x uint32, path string, depth int) (int, *Erro
 	return i + 1, nil
 }
 
-// checkScan compares the tape, or the error, with those of the plainReader.
+// checkScan compares the tape, or the error, with those of the plainReader. The scanner must read no byte outside the text.
 func checkScan(t *testing.T, text []byte, limits Limits) {
 	t.Helper()
 	want, refused := plainly(text, limits)
+	for _, isFirst := range []bool{true, false} {
+		checkScanned(t, text, limits, want, refused, isFirst)
+	}
+}
+
+func checkScanned(t *testing.T, text []byte, limits Limits, want *plainReader, refused *Error, isFirst bool) {
+	t.Helper()
+	text, done := fenced(t, text, isFirst)
+	defer done()
 	d, err := Parse(text, limits)
 	if err != nil || refused != nil {
 		if err == nil || refused == nil || *err.(*Error) != *refused {
