@@ -106,15 +106,6 @@ func (w *writer) optional(name, value string) {
 	}
 }
 
-// hash writes a hash, which has nothing to escape; "" is left out.
-func (w *writer) hash(name, value string) {
-	if value != "" {
-		w.raw(name)
-		w.raw(value)
-		w.raw(`"`)
-	}
-}
-
 func (w *writer) list(name string, values []string) {
 	if len(values) == 0 {
 		return
@@ -285,8 +276,11 @@ func (w *writer) annotations(e *Event) {
 	}
 	w.raw(`,"annotations":`)
 	from := len(w.to)
-	w.hash(`,"`+ConfigurationHash+`":"`, e.Configuration)
-	w.hash(`,"`+PoliciesHash+`":"`, e.Policies)
+	var inForce *part
+	if w.memo != nil {
+		inForce = &w.memo.inForce
+	}
+	w.pair(inForce, `,"`+ConfigurationHash+`":`, e.Configuration, `,"`+PoliciesHash+`":`, e.Policies)
 	for _, a := range e.Annotations {
 		w.raw(",")
 		w.text(a.Key)

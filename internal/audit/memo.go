@@ -8,6 +8,7 @@ type memo struct {
 	who      part // from verb to userAgent
 	resource part // resource and namespace of the reference
 	version  part // apiGroup and apiVersion of the reference
+	inForce  part // the annotations of the configuration and the policies
 	clock    [len(timeForm)]byte
 	second   int64 // of the clock
 	ticks    bool  // it was set

@@ -35,7 +35,7 @@ func remembered(t *testing.T, r *rand.Rand) {
 			e.User.Extra = map[string][]string{"a": {"b"}}
 		}
 		e.Sources, e.Agent = some(3, "a", "b", "10.0.0.1"), pick("", "a", "b", "curl\n", strings.Repeat("x", maxPart))
-		e.Object.Namespace = pick("", "team-a")
+		e.Object.Namespace, e.Configuration, e.Policies = pick("", "team-a"), pick("", "0a", "0b"), pick("", "0a", "0c")
 		switch r.IntN(6) {
 		case 0:
 			at = at.Add(time.Duration(r.Int64N(int64(time.Hour))))
