@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // TestParameters: the parameters of an input take precedence over the query's.
@@ -138,6 +140,24 @@ func BenchmarkLoad(b *testing.B) {
 			for range 4 {
 				templateQuery(b, file).With(Object())
 			}
+		}
+	}
+}
+
+// TestKeysOfOneText: of members whose keys have the same text as JSON, the last one in OPA's order
+// stands for all, as with OPA.
+func TestKeysOfOneText(t *testing.T) {
+	for _, text := range []string{
+		`{1: "a", "1": "b"}`, `{{"a": 1}: 1, "{\"a\":1}": 2, "x": 3}`,
+		`{"x": {[1]: {2: 1, "2": 0}, "[1]": 4}}`, `{null: 1, "null": 2, true: 3, "true": 4}`,
+	} {
+		term := ast.MustParseTerm(text)
+		theirs, err := ast.JSON(term.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := jsonOf(t, Value{term: term}), raw(t, theirs); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
 		}
 	}
 }

@@ -360,7 +360,7 @@ func appendJSON(dst []byte, v ast.Value) (_ []byte, err error) {
 }
 
 // appendMembers appends an object, whose keys are sorted. One that is no string stands as the text of
-// its JSON, as with OPA.
+// its JSON, as with OPA, and the last one of several with the same text stands for all.
 func appendMembers(dst []byte, o ast.Object) (_ []byte, err error) {
 	members := make([]jsonMember, 0, o.Len())
 	o.Foreach(func(key, value *ast.Term) {
@@ -379,8 +379,12 @@ func appendMembers(dst []byte, o ast.Object) (_ []byte, err error) {
 	}
 	slices.SortStableFunc(members, func(a, b jsonMember) int { return strings.Compare(a.name, b.name) })
 	dst = append(dst, '{')
+	begin := len(dst)
 	for i := range members {
-		if i > 0 {
+		if i+1 < len(members) && members[i].name == members[i+1].name {
+			continue
+		}
+		if len(dst) > begin {
 			dst = append(dst, ',')
 		}
 		dst = append(document.AppendString(dst, members[i].name), ':')
