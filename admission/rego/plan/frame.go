@@ -10,10 +10,11 @@ import (
 // A frame has the documents that steps see, and the values that rules have for them. The first
 // frame of an evaluation has the documents as they are; a step with makes another one.
 type frame struct {
-	outer *frame // the one around with; nil: this is the first one
-	docs  []document
-	base  map[string]ast.Value // what was read of the document data, by its path
-	whole *ast.Term            // the document input, once a step asked for all of it
+	outer   *frame // the one around with; nil: this is the first one
+	docs    []document
+	base    map[string]ast.Value // what was read of the document data, by its path
+	whole   *ast.Term            // the document input, once a step asked for all of it
+	outline *ast.Term            // of the document input, once OPA's index asked for it
 	// isReplaced says that whole stands for the input, even if it is nil.
 	isReplaced bool
 	// data is laid over the document data. What a target is a prefix of, it replaces.
@@ -39,10 +40,14 @@ func (m *machine) input() *ast.Term {
 
 // inputOutline returns an outline of the document input; nil if there is none.
 func (m *machine) inputOutline() *ast.Term {
-	if f := m.frame; f.whole != nil || f.isReplaced {
+	f := m.frame
+	if f.whole != nil || f.isReplaced {
 		return f.whole
 	}
-	return m.env.Documents.Outline()
+	if f.outline == nil {
+		f.outline = m.env.Documents.Outline()
+	}
+	return f.outline
 }
 
 // inputMember returns a member of the document input; no value if there is none.
