@@ -3,11 +3,11 @@ package document
 // Compact gives back the memory that the document has beyond its need, for the next document. It is for
 // documents that are kept; one that is soon released costs less without.
 func (d *Document) Compact() {
-	spare := &Document{own: d.own}
+	spare := &Document{}
 	d.tape, spare.tape = exactly(d.tape)
-	d.side, spare.side = exactly(d.side)
 	d.index, spare.index = exactly(d.index)
-	d.own = nil // a clone's body stays in body
+	d.side, _ = exactly(d.side) // strings that were read may be in the memory before
+	d.own = nil                 // a clone's body stays in body
 	if spare.tape != nil {
 		spare.Release()
 	}
