@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fences are pieces of memory between two pages that cannot be read.
+// fences are pieces of memory that begin and end with a page that cannot be read.
 var fences sync.Pool
 
 // fenced copies a text to memory whose last byte, or whose first, is next to a page that cannot be read: a reader that goes
@@ -18,7 +18,11 @@ func fenced(t testing.TB, text []byte, isFirst bool) (copied []byte, done func()
 	t.Helper()
 	page := os.Getpagesize()
 	size := (len(text) + page - 1) / page * page
-	memory, _ := fences.Get().([]byte)
+	fence, _ := fences.Get().(*[]byte)
+	if fence == nil {
+		fence = new([]byte)
+	}
+	memory := *fence
 	if len(memory) < size+2*page {
 		if memory != nil {
 			if err := syscall.Munmap(memory); err != nil {
@@ -29,11 +33,12 @@ func fenced(t testing.TB, text []byte, isFirst bool) (copied []byte, done func()
 		if memory, err = syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err != nil {
 			t.Fatal(err)
 		}
-		for _, fence := range [][]byte{memory[:page], memory[len(memory)-page:]} {
-			if err := syscall.Mprotect(fence, syscall.PROT_NONE); err != nil {
+		for _, end := range [][]byte{memory[:page], memory[len(memory)-page:]} {
+			if err := syscall.Mprotect(end, syscall.PROT_NONE); err != nil {
 				t.Fatal(err)
 			}
 		}
+		*fence = memory
 	}
 	from := page
 	if !isFirst {
@@ -41,5 +46,5 @@ func fenced(t testing.TB, text []byte, isFirst bool) (copied []byte, done func()
 	}
 	copied = memory[from : from+len(text) : from+len(text)]
 	copy(copied, text)
-	return copied, func() { fences.Put(memory) }
+	return copied, func() { fences.Put(fence) }
 }
