@@ -54,8 +54,12 @@ func judgedTests(ctx context.Context, limit time.Duration, o Options, by Observe
 	if err != nil {
 		return nil, nil, p.sources.errorsOf(err)
 	}
-	var results []TestResult
+	var ended []*tester.Result // before one is looked at: the runner goes on with the next meanwhile
 	for one := range found {
+		ended = append(ended, one)
+	}
+	var results []TestResult
+	for _, one := range ended {
 		result := TestResult{Package: strings.TrimPrefix(one.Package, "data."), Name: one.Name}
 		if one.Skip {
 			result.Skipped = skippedByName
