@@ -98,7 +98,7 @@ func (s *Step) check(address string) error {
 	if err != nil {
 		return err
 	}
-	place := slices.IndexFunc(steps(), func(o Step) bool { return o.Name == s.Name })
+	place := placeOf(s.Name)
 	for _, one := range []struct {
 		text  string
 		after int // the step from which on the admitted object has the text, or lacks it
@@ -150,7 +150,7 @@ func runSteps(ctx context.Context, o options) error {
 	for i := range report.Results {
 		x := &report.Results[i]
 		more, moreUser := "–", "–"
-		if _, isStep := stepNamed(x.Target); isStep {
+		if placeOf(x.Target) >= 0 {
 			before := report.Results[i-1].Samples
 			more, moreUser = difference(x.Samples, before, cpuOf), difference(x.Samples, before, userOf)
 		}
@@ -159,13 +159,9 @@ func runSteps(ctx context.Context, o options) error {
 	return p.err
 }
 
-func stepNamed(target string) (Step, bool) {
-	for _, s := range steps() {
-		if s.Name == target {
-			return s, true
-		}
-	}
-	return Step{}, false
+// placeOf returns the place of a target among the steps; -1 if it is none of them.
+func placeOf(target string) int {
+	return slices.IndexFunc(steps(), func(s Step) bool { return s.Name == target })
 }
 
 // difference returns the median over the rounds of how much more a figure is than the reference's in the same round.
