@@ -212,7 +212,7 @@ func narrowed(rules []admission.Rule, bindings []*Binding) []admission.Rule {
 	return rules
 }
 
-// IsPlain reports whether validations are all that the policy evaluates, and see nothing but the request.
+// IsPlain reports whether the policy evaluates validations alone, which see the request alone.
 func (p *Policy) IsPlain() bool {
 	return len(p.conditions) == 0 && p.variables == nil && !p.needs.namespace && !p.HasParams()
 }

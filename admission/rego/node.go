@@ -70,7 +70,7 @@ func (r *reading) begin(d *document.Document, m *meter) (Value, error) {
 	return Value{part: r.node(root)}, nil
 }
 
-// forget leaves nothing of the document but some room.
+// forget clears what belongs to the document, and keeps some room.
 func (r *reading) forget() {
 	if r.document == nil {
 		return

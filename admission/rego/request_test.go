@@ -120,7 +120,7 @@ func TestMembersOfReview(t *testing.T) {
 	}
 }
 
-// TestForget: a request whose attributes have the room of another one's sees nothing of it.
+// TestForget: a request whose attributes have the room of another one's sees none of its values.
 func TestForget(t *testing.T) {
 	q := query(t, Options{}, "data.p.seen", "package p\n\nseen := [[k, x] | some k, x in input.review.object.list] if true\n")
 	big := `{"list":[` + strings.Repeat(`{"list":[[1],[2]],"text":"a"},`, 500) + `{}]}`

@@ -128,9 +128,7 @@ func TestGeneratedExpressions(t *testing.T) {
 			compared := 0
 			for range 4000 {
 				seed := make([]byte, 200)
-				for i := range seed {
-					seed[i] = byte(random.Uint32())
-				}
+				fillSeed(seed, random)
 				if compare(t, seed) {
 					compared++
 				}
@@ -161,4 +159,11 @@ func FuzzExpressions(f *testing.F) {
 		}
 		plain(t, seed)
 	})
+}
+
+// fillSeed fills a seed with random bytes, of which expressions are made.
+func fillSeed(seed []byte, random *rand.Rand) {
+	for i := range seed {
+		seed[i] = byte(random.Uint32())
+	}
 }

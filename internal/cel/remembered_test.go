@@ -83,9 +83,7 @@ func TestRememberedPaths(t *testing.T) {
 	seed := make([]byte, 900)
 	compared := 0
 	for range 300 {
-		for i := range seed {
-			seed[i] = byte(random.Uint32())
-		}
+		fillSeed(seed, random)
 		compared += remembered(t, e, seed)
 	}
 	if compared < 2000 {
@@ -98,9 +96,7 @@ func FuzzRememberedPaths(f *testing.F) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 12 {
 		seed := make([]byte, 600)
-		for i := range seed {
-			seed[i] = byte(random.Uint32())
-		}
+		fillSeed(seed, random)
 		f.Add(seed)
 	}
 	e := adhocEnv(f)

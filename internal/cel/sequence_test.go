@@ -94,9 +94,7 @@ func TestSequence(t *testing.T) {
 	seed := make([]byte, 600)
 	compared := 0
 	for range 400 {
-		for i := range seed {
-			seed[i] = byte(random.Uint32())
-		}
+		fillSeed(seed, random)
 		compared += sequenced(t, e, seed)
 	}
 	if compared < 1000 {
@@ -144,9 +142,7 @@ func FuzzSequence(f *testing.F) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 12 {
 		seed := make([]byte, 500)
-		for i := range seed {
-			seed[i] = byte(random.Uint32())
-		}
+		fillSeed(seed, random)
 		f.Add(seed)
 	}
 	e := adhocEnv(f)

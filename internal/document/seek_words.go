@@ -2,7 +2,7 @@
 
 package document
 
-// A seeker looks at eight bytes at a time, and needs nothing for that.
+// A seeker looks at eight bytes at a time, and keeps no state.
 type seeker struct{}
 
 // seek returns the offset of the first byte from i that may not pass unseen in a string, -1 if there

@@ -21,7 +21,7 @@ type Form struct {
 // An ObjectForm is what is asked of an object.
 type ObjectForm struct {
 	Known  *Known // its members by their names, if it has any
-	Values *Form  // of every member, if there are no names; nil if nothing is known about them
+	Values *Form  // of every member, if there are no names; nil if they are not known
 	// Required are the bits of the members that have to be there, and Filled those of the members without
 	// which the object is not complete.
 	Required, Filled uint64
@@ -30,7 +30,7 @@ type ObjectForm struct {
 
 // A ListForm is what is asked of a list.
 type ListForm struct {
-	Items *Form // nil if nothing is known about them
+	Items *Form // nil if they are not known
 	Size  Size
 }
 

@@ -63,7 +63,7 @@ func TestTraversalOfMembers(t *testing.T) {
 	}
 }
 
-// listed is a Visitor that lists what it is asked.
+// listed is a Visitor that records the questions it is asked.
 type listed struct {
 	asked  []Node
 	places []int
@@ -126,7 +126,7 @@ func FuzzTraverse(f *testing.F) {
 	})
 }
 
-// An editor is a Visitor that edits the document, and lists what it is asked.
+// An editor is a Visitor that edits the document, and records the questions it is asked.
 type editor struct {
 	d      *Document
 	seed   uint64

@@ -30,7 +30,7 @@ func maskWords(masks []uint64, text []byte) {
 	}
 }
 
-// special finds every byte that Masks marks, and no other: nothing is carried from byte to byte.
+// special finds every byte that Masks marks, and no other: no bit is carried from byte to byte.
 func special(x uint64) uint64 {
 	const low = ^uint64(Highs)
 	// XOR with 2 takes the quotation mark to 0x20, and leaves control characters below it.

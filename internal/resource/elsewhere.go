@@ -7,8 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/octets"
 )
 
-// isElsewhere reports whether a path parts from all paths that files have at one of its segments, and has nothing that leads
-// back, whatever server reads it. This is the quick answer for most paths that no file describes. False says nothing.
+// isElsewhere reports whether a path parts from all paths that files have at one of its segments, and has no segment that leads
+// back, whatever server reads it. This is the quick answer for most paths that no file describes. False leaves it open.
 func (s *spellings) isElsewhere(raw string) bool {
 	if !strings.HasPrefix(raw, "/") {
 		return false
@@ -40,8 +40,8 @@ func (s *spellings) isElsewhere(raw string) bool {
 	}
 }
 
-// goesOn reports whether no server could go back from the rest of a path to the segments before it: it has no '..', and nothing
-// of which some server could make one.
+// goesOn reports whether no server could go back from the rest of a path to the segments before it: it has no '..', and no
+// character of which some server could make one.
 func goesOn(rest string) bool {
 	i := 0
 	for i+8 <= len(rest) {

@@ -166,7 +166,7 @@ func (w *validator) release() {
 	validators.Put(w)
 }
 
-// forget leaves nothing of the object in the walk.
+// forget clears what the walk has of the object.
 func (w *validator) forget() {
 	clear(w.failures.list)
 	w.failures = failures{list: w.failures.list[:0]}

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// intern keeps one value for each key. Reading takes no lock and allocates nothing; adding copies what was added lately, and
+// intern keeps one value for each key. Reading takes no lock and does not allocate; adding copies what was added lately, and
 // now and then all, which is right for sets that are complete within a process's first minutes and read millions of times
 // afterwards.
 type intern[K comparable, V any] struct {
