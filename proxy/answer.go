@@ -146,7 +146,9 @@ func (h *handler) sendRefusal(err error) {
 		shareAnswer(h)
 	}
 	h.keepAnswer()
-	h.send()
+	if !h.incoming.Break(err) {
+		h.send()
+	}
 }
 
 // send sends an answer that is in memory.

@@ -2,13 +2,20 @@ package proxy
 
 import (
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/h2/h2test"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
@@ -39,6 +46,63 @@ func TestGRPCRetry(t *testing.T) {
 	}
 	if got := percentEncoded("a%b\né"); got != "a%25b%0A%C3%A9" {
 		t.Errorf("the message is %q", got)
+	}
+}
+
+// TestResetCalls: a call whose stream the backend ends is ended in the same way, before its answer and within it, so that the
+// client knows why: a server of gRPC cancels what has no time left. Another request is refused, and learns of it in words.
+func TestResetCalls(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		if method, _ := grpc.MethodFromServerStream(s); method == "/a.B/Begun" {
+			if err := s.SendHeader(nil); err != nil {
+				return err
+			}
+		}
+		<-s.Context().Done()
+		return s.Context().Err()
+	}))
+	go func() { _ = backend.Serve(l) }() // until Stop
+	defer backend.Stop()
+	failing := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	failing.Config.Protocols = new(http.Protocols)
+	failing.Config.Protocols.SetUnencryptedHTTP2(true)
+	failing.Start()
+	defer failing.Close()
+	front := func(upstream string) *h2test.Client {
+		c, err := config.Load("", config.Flags{Upstream: upstream, Dialect: "Plain"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Upstreams[0].Protocol = config.HTTP2Protocol
+		c.Upstreams[0].CircuitBreaker = &config.CircuitBreaker{ConsecutiveFailures: 1, OpenSeconds: 3600}
+		return h2test.Dial(t, serveGateway(t, newTestGateway(t, c, noPolicies), nil))
+	}
+	calls, failures := front("http://"+l.Addr().String()), front(failing.URL)
+	call := func(path string) []string {
+		return append(h2test.Post(path), "content-type: application/grpc", "te: trailers", "grpc-timeout: 20m")
+	}
+	for i, c := range []struct {
+		client *h2test.Client
+		fields []string
+		status string // of the answer, or of what there is of it; "" for none
+		code   http2.ErrCode
+	}{
+		{calls, call("/a.B/Silent"), "", http2.ErrCodeCancel},
+		{calls, call("/a.B/Begun"), "200", http2.ErrCodeCancel},
+		{calls, call("/a.B/Silent"), "", http2.ErrCodeCancel}, // the circuit is closed: nothing has failed
+		{failures, call("/a.B/Silent"), "", http2.ErrCodeInternal},
+		{failures, h2test.Post("/a"), "503", 0}, // but now it is open
+	} {
+		id := uint32(2*i + 1)
+		c.client.Head(t, id, true, c.fields...)
+		a := c.client.Read(t, id)[id]
+		if a.Status() != c.status || a.Reset != c.code {
+			t.Errorf("%d: the answer is %q, its end %s %+v", i, a.Status(), a.Reset, a)
+		}
 	}
 }
 

@@ -52,6 +52,9 @@ func (x *exchange) endAfter(f fate) { x.fate = max(x.fate, f) }
 // sending.
 func (x *exchange) Linger() { x.endAfter(endLingering) }
 
+// Break implements Exchange. HTTP/1.1 has no such end.
+func (x *exchange) Break(error) bool { return false }
+
 // Answered implements Exchange.
 func (x *exchange) Answered() bool { return x.answered }
 

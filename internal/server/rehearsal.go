@@ -56,6 +56,9 @@ func (x *rehearsal) SendStream(*message.Response, Flow, Editor, *Ahead) (int64, 
 // SendTunnel implements Exchange.
 func (x *rehearsal) SendTunnel(_ []byte, backend net.Conn, closeBackend func()) { closeBackend() }
 
+// Break implements Exchange.
+func (x *rehearsal) Break(error) bool { return false }
+
 // Answered implements Exchange.
 func (x *rehearsal) Answered() bool { return false }
 

@@ -53,7 +53,7 @@ func (r *Request) close() {
 
 // An Exchange carries one request of a client and its answer, in whatever protocol the client
 // speaks. One goroutine uses it, unless a method says otherwise. Exactly one answer is sent, by
-// Send, SendStream or SendTunnel.
+// Send, SendStream or SendTunnel, unless Break ends the exchange.
 type Exchange interface {
 	// ReadBody reads the body whole, if it is at most so long. The bytes are valid until the handler
 	// returns. Memory is taken as bytes arrive, never for bytes that a client merely announces. The
@@ -78,6 +78,10 @@ type Exchange interface {
 	// SendTunnel sends an answer after which the exchange goes on in another protocol, and carries
 	// bytes both ways until it ends. What the client has sent already goes first.
 	SendTunnel(head []byte, backend net.Conn, closeBackend func())
+	// Break ends the exchange without an answer if the error is that a backend ended its stream, and the client learns
+	// more from such an end than from an answer: the client of a call of gRPC knows by it whether its deadline has passed.
+	// It reports whether it did.
+	Break(err error) bool
 	// Answered reports whether the answer, or its first part, went out.
 	Answered() bool
 

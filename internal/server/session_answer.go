@@ -159,6 +159,7 @@ func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ah
 // broke ends an answer whose body is not complete.
 func (x *streamExchange) broke(err error, hasEvents bool) error {
 	s := x.session
+	x.Break(err)
 	if !errors.Is(err, message.ErrInterrupted) {
 		return err
 	}

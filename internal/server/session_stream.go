@@ -35,6 +35,8 @@ type streamExchange struct {
 	isMalformed bool // by the rules of HTTP/2, which ends the stream
 	isEnded     bool // the gateway has ended its side of the stream
 
+	brokenBy http2.ErrCode // ends an answer that is not complete
+
 	gone atomic.Bool // the client does not wait any more
 
 	// The lock of the session guards what follows.
@@ -69,7 +71,7 @@ func (s *session) newStream(id uint32) *streamExchange {
 	// Memory, and what the handler keeps for the connection, stay.
 	kept := x.peer.Kept
 	verdict := x.peer.verdict
-	*x = streamExchange{session: s, request: Request{Head: x.request.Head}, peer: s.conn.peer, text: x.text[:0], id: id}
+	*x = streamExchange{session: s, request: Request{Head: x.request.Head}, peer: s.conn.peer, text: x.text[:0], id: id, brokenBy: http2.ErrCodeInternal}
 	x.peer.Kept, x.peer.verdict = kept, verdict
 	x.changed.L = &s.mu
 	x.receive, x.send = h2.NewReceiveWindow(streamWindow), h2.NewSendWindow(s.initial)
@@ -131,7 +133,7 @@ func (x *streamExchange) finish() {
 	case x.isReset || s.out.closed:
 		code = 0
 	case !x.isEnded:
-		code = http2.ErrCodeInternal // what there is of the answer is not whole
+		code = x.brokenBy
 	case x.isMalformed:
 		code = http2.ErrCodeProtocol
 	}
@@ -268,6 +270,16 @@ func (x *streamExchange) Detach() { x.isDetached = true }
 
 // IsDetached implements Exchange.
 func (x *streamExchange) IsDetached() bool { return x.isDetached }
+
+// Break implements Exchange.
+func (x *streamExchange) Break(err error) bool {
+	reset, is := errors.AsType[*h2.ResetError](err)
+	if !is || !x.request.Head.IsGRPC() || reset.Code == http2.ErrCodeHTTP11Required { // that one is about the next hop alone
+		return false
+	}
+	x.brokenBy = reset.Code
+	return true
+}
 
 // Answered implements Exchange.
 func (x *streamExchange) Answered() bool { return x.answered }

@@ -97,7 +97,7 @@ func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Res
 	if e.Limits != nil {
 		e.call.Timeouts = e.Limits.Timeouts
 	}
-	if e.Head.IsGRPC() {
+	if e.call.IsCall = e.Head.IsGRPC(); e.call.IsCall {
 		e.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
 	}
 	began := time.Now()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/circuit"
+	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/upstream/h2conn"
@@ -122,6 +123,9 @@ func newError(kind Kind, sent bool, cause error) *Error {
 		e.message = "the backend did not answer in time"
 	case Broken:
 		e.message = "the backend closed the connection before its answer was complete"
+		if reset, is := errors.AsType[*h2.ResetError](cause); is {
+			e.message = fmt.Sprintf("the backend ended the request by %s before its answer was complete", reset.Code)
+		}
 	case Malformed:
 		e.message = "the backend gave an answer that is not valid HTTP"
 		var w *message.Error

@@ -419,7 +419,7 @@ func TestHTTP2Malformed(t *testing.T) {
 			_ = f.WriteRSTStream(id, http2.ErrCodeCancel)
 			for f.WriteRSTStream(id, http2.ErrCodeCancel) == nil {
 			}
-		}, "closed the connection", false},
+		}, "ended the request by CANCEL", false},
 		{"a flood of empty data", func(f *far, id uint32) {
 			f.head(id, false, ":status", "200", "content-length", "2")
 			for f.WriteData(id, false, nil) == nil {

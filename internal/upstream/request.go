@@ -1,8 +1,12 @@
 package upstream
 
 import (
+	"errors"
 	"time"
 
+	"golang.org/x/net/http2"
+
+	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
@@ -32,6 +36,8 @@ type Request struct {
 	Start time.Time
 	// Deadline, if set, bounds the exchange up to the end of the head, or of the body if that is read whole.
 	Deadline time.Time
+	// IsCall is set for a call of gRPC, whose server knows its deadline, and cancels it when that has passed.
+	IsCall bool
 	// Timeouts are this request's own; a zero one is the client's.
 	Timeouts RequestTimeouts
 	// Upgrade is the protocol that the head asks to go on in; nil for none. A backend that agrees does not answer: Tunnel
@@ -79,5 +85,8 @@ func (r *Request) giveBack(bytes int) {
 // isImpatience reports whether an exchange ended because the client's own deadline passed, which shows nothing of the
 // backend.
 func (r *Request) isImpatience(e *Error) bool {
+	if reset, is := errors.AsType[*h2.ResetError](e.Cause); is && r.IsCall && reset.Code == http2.ErrCodeCancel {
+		return true
+	}
 	return e.Kind == TooSlow && !r.Deadline.IsZero() && !time.Now().Before(r.Deadline)
 }

@@ -51,11 +51,6 @@ var (
 	errFlooded = errors.New("the server sends too many frames that carry nothing")
 )
 
-// resetError is the end of a stream by the server.
-type resetError struct{ code http2.ErrCode }
-
-func (e *resetError) Error() string { return fmt.Sprintf("the server ended the stream by %s", e.code) }
-
 // leftError is the end of a connection by the server.
 type leftError struct {
 	code  http2.ErrCode

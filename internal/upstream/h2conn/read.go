@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
@@ -355,11 +356,11 @@ func (c *Conn) reset(f *http2.RSTStreamFrame) error {
 	case s == nil:
 		return c.spend()
 	case f.ErrCode == http2.ErrCodeHTTP11Required && s.remote == before:
-		s.fail(HTTP1Required, &resetError{f.ErrCode})
+		s.fail(HTTP1Required, &h2.ResetError{Code: f.ErrCode})
 	case f.ErrCode == http2.ErrCodeRefusedStream && s.remote == before:
-		s.fail(NotProcessed, &resetError{f.ErrCode})
+		s.fail(NotProcessed, &h2.ResetError{Code: f.ErrCode})
 	default:
-		s.fail(Broken, &resetError{f.ErrCode})
+		s.fail(Broken, &h2.ResetError{Code: f.ErrCode})
 	}
 	return nil
 }
