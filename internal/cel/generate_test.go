@@ -30,7 +30,8 @@ func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression strin
 	natively, lazily, err := bothWays(t, e, expression, checked.NativeRep())
 	theirs, theirErr := kubeEnv.Program(theirAST)
 	if err != nil || theirErr != nil {
-		if (err == nil) != (theirErr == nil) {
+		// Kubernetes evaluates constants when it plans. Here a compiled policy is asked whether it always fails.
+		if (err == nil) != (theirErr == nil) && (err != nil || alwaysFails(expression) == nil) {
 			t.Errorf("%s\nplanning: %v, Kubernetes %v", expression, err, theirErr)
 		}
 		return false
@@ -44,12 +45,18 @@ func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression strin
 	if strings.Contains(lazy.err+native.err, "cost limit") {
 		return true
 	}
-	if native != lazy {
+	// An object that the schema refuses reaches no rule: which of its faults an expression meets first is not compared.
+	isRefused := strings.Contains(lazy.err+native.err, "invalid data, ")
+	if native != lazy && !isRefused {
 		t.Errorf("%s\n%s\nnatively %v\nlazily   %v", expression, objects, native, lazy)
 	}
 	// A plan counts what cel-go's interpreter counts that reads the tape, and the steps that
 	// Kubernetes counts besides. It evaluates an operand of a wrong type twice, and lists it makes
 	// for less. So it neither works for nothing nor refuses what twice these have the units for.
+	// The interpreter reads operands whole before it finds an error; a plan stops at it.
+	if native.err != "" {
+		lazyUnits = min(lazyUnits, nativeUnits)
+	}
 	if prices, ok := kubernetesUnits(theirs, values); ok && (lazyUnits > 2*nativeUnits+prices+20 || nativeUnits > 2*(lazyUnits+prices)+10) {
 		t.Errorf("%s\n%s\nnatively %d units, lazily %d, by Kubernetes' prices %d", expression, objects, nativeUnits, lazyUnits, prices)
 	}
@@ -138,6 +145,27 @@ func TestGeneratedExpressions(t *testing.T) {
 				t.Errorf("only %d expressions were compared", compared)
 			}
 		})
+	}
+}
+
+// TestUnitsOfConstants: a map of constants alone costs as much as in cel-go, which makes it once, whatever its keys are.
+func TestUnitsOfConstants(t *testing.T) {
+	e := adhocEnv(t)
+	for _, expression := range []string{`{dyn([1]): 1}`, `{dyn({'a': 1}): 1}`, `{'a': {dyn([]): 1}}`} {
+		checked, issues := e.Compile(expression)
+		if issues != nil {
+			t.Fatal(issues)
+		}
+		natively, lazily, err := bothWays(t, e, expression, checked.NativeRep())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, native := metered(natively, nil, func(*Vars) {}); native != 0 {
+			t.Errorf("%s costs %d units natively", expression, native)
+		}
+		if _, lazy := metered(lazily, nil, func(*Vars) {}); lazy != 0 {
+			t.Errorf("%s costs %d units in cel-go", expression, lazy)
+		}
 	}
 }
 

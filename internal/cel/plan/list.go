@@ -82,8 +82,12 @@ func (c *nativeCompiler) mapping(e celast.Expr) code {
 	if fixed {
 		return literal(refVal(types.NewRefValMap(types.DefaultTypeAdapter, made)))
 	}
+	units := int64(mapUnits)
+	if _, isConstant := ConstantSize(e); isConstant {
+		units = 0 // as for cel-go, which makes it once; a list or map as a key is made here each time
+	}
 	return code{eval: func(f *Machine) Val {
-		f.Arena.Charge(mapUnits)
+		f.Arena.Charge(units)
 		f.count(len(keys) * EntryBytes)
 		entries := make(map[ref.Val]ref.Val, len(keys))
 		for i := range keys {
