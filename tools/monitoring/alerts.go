@@ -146,6 +146,11 @@ var alerts = []alert{{
 	summary: "A bundle of policies is old",
 	detail:  "{{ $labels.instance }} of {{ $labels.job }} last heard {{ $value | humanizeDuration }} ago that its version of the bundle {{ $labels.bundle }} is the newest.",
 }, {
+	name: "GatewayClusterStale", severity: "warning", during: "5m",
+	expr:    `gateway_cluster_age_seconds > 300`,
+	summary: "Routes and policies of the cluster are old",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} last knew {{ $value | humanizeDuration }} ago that its objects of the kind {{ $labels.kind }} are those of the cluster.",
+}, {
 	name: "GatewayPolicyCannotJudge", severity: "warning",
 	expr:    `sum by (job, policy) (increase(gateway_admission_ignored_failures_total[10m])) > 0`,
 	summary: "A policy lets requests pass that it cannot judge",
