@@ -1,11 +1,6 @@
 package cel
 
-import (
-	"strings"
-	"sync"
-
-	celgo "github.com/google/cel-go/cel"
-)
+import "strings"
 
 // A Common has what the policies of one set have in common, so that it is made once: environments, expressions that were
 // parsed, and what came of expressions that several policies have in the same place. It serves one goroutine, and nothing
@@ -34,9 +29,6 @@ const keptTrees = 64
 // keptTyped is how many environments with types stay: they are large. Policies for the same kinds are reviewed one after
 // another, and most need one or two.
 const keptTyped = 64
-
-// tracked is the base environment, and keeps the calls of macros: messages repeat expressions.
-var tracked = sync.OnceValues(func() (*celgo.Env, error) { return base().Extend(celgo.EnableMacroCallTracking()) })
 
 // Parse returns an expression, which is parsed if that was not done lately.
 func (c *Common) Parse(expression string) *Parsed {

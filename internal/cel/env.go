@@ -126,10 +126,7 @@ func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) 
 			ast, issues = nil, panicked(r)
 		}
 	}()
-	if e.common == nil {
-		return e.Env.Compile(expression)
-	}
-	parsed, issues := e.common.Parse(expression).tree()
+	parsed, issues := e.parse(expression)
 	if issues != nil {
 		return nil, issues
 	}
@@ -137,6 +134,14 @@ func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) 
 		return nil, issues
 	}
 	return ast, issues
+}
+
+// parse parses an expression, unless it was parsed lately.
+func (e *env) parse(expression string) (*celgo.Ast, *celgo.Issues) {
+	if e.common == nil {
+		return parse(expression)
+	}
+	return e.common.Parse(expression).tree()
 }
 
 // panicked makes an issue of a panic of cel-go.

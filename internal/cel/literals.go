@@ -10,7 +10,7 @@ import (
 // Literals returns the string literals of an expression, each once and in the order of their first
 // use; nothing for what is no expression.
 func Literals(expression string) (literals []string) {
-	ast, issues := base().Parse(expression)
+	ast, issues := parse(expression)
 	if issues != nil {
 		return nil
 	}

@@ -1,14 +1,17 @@
 package cel
 
 import (
+	"sync"
+
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 
 	"github.com/admission-gateway/gateway/internal/cel/plan"
+	"github.com/admission-gateway/gateway/internal/cel/syntax"
 )
 
-// A Parsed is an expression that is parsed once, for all who ask about it before it runs: to parse it takes longer than to
-// check it.
+// A Parsed is an expression that is parsed once, for all who ask about it before it runs.
 type Parsed struct {
 	text   string
 	common *Common // that has it; nil: it is one's own
@@ -34,20 +37,46 @@ func (p *Parsed) tree() (*celgo.Ast, *celgo.Issues) {
 			p.ast, p.issues = nil, panicked(r)
 		}
 	}()
-	env, err := tracked()
-	if err != nil {
-		p.issues = celgo.ErrorAsIssues(err)
-		return nil, p.issues
-	}
-	if parsed, issues := env.Parse(p.text); issues.Err() != nil {
-		p.issues = issues
-	} else {
-		p.ast = parsed
-	}
+	p.ast, p.issues = parse(p.text)
 	if p.common != nil {
 		p.common.keep(p)
 	}
 	return p.ast, p.issues
+}
+
+// tracked is the base environment, and keeps the calls of macros: messages repeat expressions.
+var tracked = sync.OnceValues(func() (*celgo.Env, error) { return base().Extend(celgo.EnableMacroCallTracking()) })
+
+// swift parses most expressions as tracked does.
+var swift = sync.OnceValues(func() (*syntax.Parser, error) {
+	env, err := tracked()
+	if err != nil {
+		return nil, err
+	}
+	return syntax.New(env.Macros()), nil
+})
+
+// parse parses an expression. There is either a tree or an issue.
+func parse(expression string) (*celgo.Ast, *celgo.Issues) {
+	parser, err := swift()
+	if err != nil {
+		return nil, celgo.ErrorAsIssues(err)
+	}
+	source := common.NewTextSource(expression)
+	if tree := parser.Parse(expression, source); tree != nil {
+		parsed := celgo.ParsedExprToAstWithSource(nil, source)
+		*parsed.NativeRep() = *tree
+		return parsed, nil
+	}
+	env, err := tracked()
+	if err != nil {
+		return nil, celgo.ErrorAsIssues(err)
+	}
+	parsed, issues := env.Parse(expression)
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	return parsed, nil
 }
 
 // forget drops the tree, which is made again if it is needed.
