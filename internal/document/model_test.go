@@ -59,6 +59,10 @@ func (m *model) compare(n Node, path string) error {
 			if found, ok := n.Get(m.keys[i]); !ok || found != k {
 				return fmt.Errorf("%s: Get does not find %q", path, m.keys[i])
 			}
+			name := NewName(m.keys[i])
+			if found, ok := n.Step(&name); !ok || found != k {
+				return fmt.Errorf("%s: Step does not find %q", path, m.keys[i])
+			}
 			e := &n.d.tape[k.i]
 			if quoted := string(n.d.source(e)[e.key-1 : e.keyEnd+1]); quoted != m.quoted[i] {
 				return fmt.Errorf("%s: key is spelled %s, want %s", path, quoted, m.quoted[i])

@@ -1,39 +1,53 @@
 package document
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
-// TestWalk: a path is followed as far as it leads.
-func TestWalk(t *testing.T) {
-	d, err := Parse([]byte(`{"a":{"b":{"c":1},"x":null},"l":[{"a":2}]}`), Limits{})
+// TestStep: Step finds what Get finds, in objects of any form.
+func TestStep(t *testing.T) {
+	var many strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&many, `,"key-%d":%d`, i, i)
+	}
+	long := strings.Repeat("x", maxShort)
+	d, err := Parse([]byte(`{"a":{"b":{"c":1},"x":null},"empty":{},"":0,"l":[{"a":2}],"seven77":1,"eight888":2,"nine99999":3,`+
+		`"`+long+`":4,"`+long+`y":5,"\u0061\u0062":6,"many":{"first":0`+many.String()+`},"z":1}`), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Release()
-	for _, c := range []struct {
-		path []string
-		want string
-		far  int
-	}{
-		{nil, `{"a":{"b":{"c":1},"x":null},"l":[{"a":2}]}`, 0},
-		{[]string{"a"}, `{"b":{"c":1},"x":null}`, 1},
-		{[]string{"a", "b", "c"}, `1`, 3},
-		{[]string{"a", "b", "d", "e"}, `{"c":1}`, 2},
-		{[]string{"a", "x", "b"}, `null`, 2},
-		{[]string{"l", "a"}, `[{"a":2}]`, 1},
-		{[]string{"b"}, `{"a":{"b":{"c":1},"x":null},"l":[{"a":2}]}`, 0},
-	} {
-		var path []Name
-		for _, name := range c.path {
-			path = append(path, NewName(name))
-		}
-		n, far := d.Root().Walk(path)
-		if string(n.Raw()) != c.want || far != c.far {
-			t.Errorf("%v leads to %s after %d names, want %s after %d", c.path, n.Raw(), far, c.want, c.far)
+	compare := func() {
+		t.Helper()
+		keys := []string{"", "a", "b", "c", "x", "empty", "l", "seven77", "seven78", "eight888", "eight889", "nine99999", "mine99999", long, long + "y", long + "z", "ab", "many", "z", "first", "key-7", "key-99", "key-100", "new", "newer"}
+		nodes := []Node{{}}
+		for at := 0; at < len(nodes); at++ {
+			for n := nodes[at].First(); n.Valid(); n = n.Next() {
+				nodes = append(nodes, n)
+			}
+			if at == 0 {
+				nodes = append(nodes, d.Root())
+			}
+			for _, key := range keys {
+				name := NewName(key)
+				got, isThere := nodes[at].Step(&name)
+				if want, exists := nodes[at].Get(key); isThere != exists || isThere && got != want {
+					t.Errorf("Step(%q) of %s is %v, %v, want %v, %v", key, nodes[at].Raw(), got, isThere, want, exists)
+				}
+			}
 		}
 	}
-	if n, far := (Node{}).Walk([]Name{NewName("a")}); n.Valid() || far != 0 {
-		t.Errorf("the invalid node leads to %v after %d names", n, far)
+	compare()
+	a, _ := d.Root().Get("a")
+	d.Set(a, "new", []byte(`{"newer":{}}`))
+	d.Set(d.Root(), "ab", []byte(`{"x":1}`))
+	for _, removed := range []string{"eight888", "z", "empty"} {
+		n, _ := d.Root().Get(removed)
+		d.Remove(n)
 	}
+	compare()
 }
 
 // TestText: strings without escapes are found as they stand.

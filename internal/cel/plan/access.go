@@ -24,11 +24,13 @@ func (c *chain) then(l link, name string, known bool) *chain {
 	next.optional = c.optional || l.optional
 	next.typ = nil
 	if known && c.direct() {
-		next.path = slices.Concat(c.path, []document.Name{document.NewName(name)})
-		next.typ = l.child
+		m := member{name: document.NewName(name)}
 		if next.keyed = c.base == nil && c.local < 0; next.keyed {
-			next.whole, next.most = newPathKey(c.slot, next.path), c.whole
+			m.key = newPathKey(c.slot, c.path, name)
+			next.whole = m.key
 		}
+		next.path = slices.Concat(c.path, []member{m})
+		next.typ = l.child
 	}
 	return &next
 }

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"unsafe"
+
 	"github.com/google/cel-go/common/types"
 
 	"github.com/admission-gateway/gateway/internal/cel/value"
@@ -15,16 +17,15 @@ type chain struct {
 	root     *value.Type // how the variable's node is seen; nil as plain JSON
 	whole    pathKey     // of path, if keyed
 	slot     value.Slot  // the variable, unless it is a local one
-	keyed    bool        // the path begins at a variable that is not local
+	keyed    bool        // the path has members, and begins at a variable that is not local
 	optional bool        // a link is optional, and so is the value
 	test     bool        // the last link is only tested for: has()
 	units    int64
 	local    int // the local variable; -1 for none
 
-	// The links that are members with literal names, up to the first one that is not, lead along a path of names.
-	path  []document.Name
+	// The links that are members with literal names, up to the first one that is not, are a path.
+	path  []member
 	typ   *value.Type // how the value's node is seen if path is all of the chain
-	most  pathKey     // of path without its last name, if keyed
 	links []link
 }
 
@@ -50,48 +51,52 @@ const (
 	failed               // the value is an error
 )
 
-// start is the variable's node, if the chain has one that is seen as the path was made for.
-func (c *chain) start(f *Machine) (document.Node, bool) {
-	if c.base != nil {
-		return document.Node{}, false
-	}
-	if c.local >= 0 {
-		v := &f.locals[f.run.localsBase+c.local]
-		if v.Kind != valNode {
-			return document.Node{}, false
-		}
-		if c.root == nil {
-			return v.node(), v.q == nil
-		}
-		return v.node(), v.typ() == c.root
-	}
-	s := &f.run.nodes.Slots[c.slot]
-	return s.Node, s.Typ == c.root && s.Node.Valid() && (c.slot != value.OldSelf || !f.run.optionalOld)
-}
-
 // direct reports whether the chain is nothing but a path.
 func (c *chain) direct() bool { return c.base == nil && len(c.path) == len(c.links) }
 
 // lead follows the path as far as there are such members. It returns the value that it reached and how many names it
 // followed; not ok if the chain has no path to follow.
 func (c *chain) lead(f *Machine) (n document.Node, far int, ok bool) {
-	if c.keyed {
-		s, r, e := &f.run.nodes.Slots[c.slot], &f.paths.roots[c.slot], &f.paths.found[c.whole.at]
-		if e.id == c.whole.id && e.epoch == r.epoch && e.index != absentIndex && s.Node == r.node && s.Typ == c.root && (c.slot != value.OldSelf || !f.run.optionalOld) {
-			return s.Node.Document().Node(e.index), len(c.path), true
-		}
+	if !c.keyed {
+		return c.leadAnew(f)
 	}
-	if n, ok = c.start(f); !ok {
-		return n, 0, false
+	s, r := &f.run.nodes.Slots[c.slot], &f.paths.roots[c.slot]
+	if s.Node != r.node || !r.node.Valid() || s.Typ != c.root || c.slot == value.OldSelf && f.run.optionalOld {
+		return c.leadAnew(f)
 	}
-	if c.local >= 0 && len(c.path) == 1 { // as mostly in loops
-		if item, ok := n.Step(&c.path[0]); ok {
-			return item, 1, true
-		}
-		return n, 0, true
+	if e := &f.paths.found[c.whole.at]; e.id == c.whole.id && e.epoch == r.epoch && e.index != absentIndex {
+		return r.node.Document().Node(e.index), len(c.path), true
 	}
-	n, far = f.walk(c, n)
+	n, far = f.search(c, r)
 	return n, far, true
+}
+
+// leadAnew is lead without what was found before: from a local variable, for instance.
+func (c *chain) leadAnew(f *Machine) (n document.Node, far int, ok bool) {
+	switch {
+	case c.local >= 0:
+		v := &f.locals[f.run.localsBase+c.local]
+		if v.Kind != valNode || v.q != unsafe.Pointer(c.root) {
+			return n, 0, false
+		}
+		n = v.node()
+	case c.base != nil:
+		return n, 0, false
+	default:
+		s := &f.run.nodes.Slots[c.slot]
+		if !s.Node.Valid() || s.Typ != c.root || c.slot == value.OldSelf && f.run.optionalOld {
+			return n, 0, false
+		}
+		n = s.Node
+	}
+	for i := range c.path {
+		next, isThere := n.Step(&c.path[i].name)
+		if !isThere {
+			return n, i, true
+		}
+		n = next
+	}
+	return n, len(c.path), true
 }
 
 // node is the value of a chain that is nothing but a path, if all of the path is there.

@@ -130,6 +130,18 @@ func isOrdered(a code, to int64, pick [3]verdict, otherwise test) test {
 	}
 }
 
+// isOrderedPair compares two integers that are read along paths.
+func isOrderedPair(a, b *chain, pick [3]verdict, otherwise test) test {
+	return func(f *Machine) verdict {
+		if i, ok := a.int(f); ok {
+			if j, ok := b.int(f); ok {
+				return pick[1+order(i, j)]
+			}
+		}
+		return otherwise(f)
+	}
+}
+
 // int reads an integer along a path.
 func (c *chain) int(f *Machine) (int64, bool) {
 	n, ok := c.node(f)

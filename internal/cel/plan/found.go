@@ -17,12 +17,19 @@ type pathKey struct {
 	at uint8 // its place in foundPaths.found
 }
 
-// newPathKey is the key of a path. The names are separated by a byte that no key of a document has.
-func newPathKey(s value.Slot, path []document.Name) pathKey {
+// A member is one of a path.
+type member struct {
+	name document.Name
+	key  pathKey // of the path that ends with it, if that is keyed
+}
+
+// newPathKey is the key of a path and one name more. The names are separated by a byte that no key of a document has.
+func newPathKey(s value.Slot, path []member, name string) pathKey {
 	text := []byte{byte(s)}
 	for i := range path {
-		text = append(append(text, 0), path[i].String()...)
+		text = append(append(text, 0), path[i].name.String()...)
 	}
+	text = append(append(text, 0), name...)
 	at := uint32(2166136261)
 	for _, b := range text { // FNV-1a
 		at = (at ^ uint32(b)) * 16777619
@@ -45,10 +52,10 @@ type foundPaths struct {
 type foundPath struct {
 	id    unique.Handle[string]
 	epoch uint32
-	index uint32 // of the value; absentIndex if all of the path is there but its last name
+	index uint32 // of the value; absentIndex if all of the path is there but its last member
 }
 
-// absentIndex is the index of a root, which is no member.
+// absentIndex is the index of a root, which is no member, and of what Step does not find.
 const absentIndex = 0
 
 // knownRoot is the value that a variable had when paths from it were found last.
@@ -76,50 +83,31 @@ func (f *Machine) know(roots []value.Slot, v *value.Bindings) {
 	}
 }
 
-// walk is Walk along the path of the chain from the variable's node.
-func (f *Machine) walk(c *chain, n document.Node) (document.Node, int) {
-	if !c.keyed {
-		return n.Walk(c.path)
-	}
-	r := &f.paths.roots[c.slot]
-	if r.node != n {
-		return n.Walk(c.path)
-	}
-	last := len(c.path) - 1
-	if last > 0 {
-		parent, ok := f.parent(c, n, r)
-		if !ok {
-			return n.Walk(c.path)
+// search follows the path of a chain from the root, from the longest beginning of it on that was followed before. It returns
+// the value that it reached and how many names it followed.
+func (f *Machine) search(c *chain, r *knownRoot) (n document.Node, far int) {
+	n, far = r.node, len(c.path)
+	end := far
+	for ; far > 0; far-- {
+		key := &c.path[far-1].key
+		e := &f.paths.found[key.at]
+		if e.id != key.id || e.epoch != r.epoch {
+			continue
 		}
-		n = parent
-	}
-	e := &f.paths.found[c.whole.at]
-	if e.id == c.whole.id && e.epoch == r.epoch {
-		if e.index == absentIndex {
-			return n, last
+		if e.index != absentIndex {
+			n = n.Document().Node(e.index)
+			break
 		}
-		return n.Document().Node(e.index), last + 1
+		end = far - 1
 	}
-	child, ok := n.Step(&c.path[last])
-	if !ok {
-		*e = foundPath{c.whole.id, r.epoch, absentIndex}
-		return n, last
+	for ; far < end; far++ {
+		m := &c.path[far]
+		child, isThere := n.Step(&m.name)
+		f.paths.found[m.key.at] = foundPath{m.key.id, r.epoch, child.Index()}
+		if !isThere {
+			break
+		}
+		n = child
 	}
-	*e = foundPath{c.whole.id, r.epoch, child.Index()}
-	return child, last + 1
-}
-
-// parent is the result of the path without its last name.
-func (f *Machine) parent(c *chain, n document.Node, r *knownRoot) (document.Node, bool) {
-	e := &f.paths.found[c.most.at]
-	if e.id == c.most.id && e.epoch == r.epoch && e.index != absentIndex {
-		return n.Document().Node(e.index), true
-	}
-	last := len(c.path) - 1
-	parent, far := n.Walk(c.path[:last])
-	if far < last {
-		return parent, false
-	}
-	*e = foundPath{c.most.id, r.epoch, parent.Index()}
-	return parent, true
+	return n, far
 }

@@ -192,8 +192,12 @@ func ordering(function string, a, b code, counted *countedCall, slow func(*Machi
 		}
 		return f.truth(slow(f, v, w))
 	}
-	if b.lit != nil && b.lit.Kind == ValInt && counted == nil {
+	switch {
+	case counted != nil:
+	case b.lit != nil && b.lit.Kind == ValInt:
 		return isOrdered(a, b.lit.Int(), pick, compare)
+	case a.plain(value.KindInteger) != nil && b.plain(value.KindInteger) != nil:
+		return isOrderedPair(a.plain(value.KindInteger), b.chain, pick, compare)
 	}
 	return compare
 }
