@@ -254,8 +254,11 @@ func (w *writer) answer(a *Answer) {
 		w.object(`,"details":`, s.Details)
 	}
 	w.raw(`,"code":`)
-	w.to = strconv.AppendInt(w.to, int64(a.Code), 10)
-	w.raw("}")
+	if hundreds, rest := a.Code/100, a.Code%100; 0 < hundreds && hundreds < 10 {
+		w.to = append(w.to, byte('0'+hundreds), byte('0'+rest/10), byte('0'+rest%10), '}')
+		return
+	}
+	w.to = append(strconv.AppendInt(w.to, int64(a.Code), 10), '}')
 }
 
 func (w *writer) object(name string, object []byte) {

@@ -95,15 +95,17 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 	r.auditor, r.reservation = a, reservation
 	r.withholds = s.Info.Group == "" && s.Info.Resource == "secrets" && r.decision.Level < Request
 	r.sources = [2]string{s.Client, s.Peer}
-	r.event = Event{
-		ID: s.ID, Level: r.decision.Level, Target: s.Target, Info: s.Info, User: s.User, Sources: r.sources[:], Agent: s.Agent,
-		Received: s.Received, Object: Reference{Name: selectedName(s.Info)}, Configuration: s.Configuration, Policies: s.Policies,
-	}
+	e := &r.event // is filled where it is: it is large
+	*e = Event{}
+	e.ID, e.Level, e.Target, e.Info, e.User, e.Agent, e.Received = s.ID, r.decision.Level, s.Target, s.Info, s.User, s.Agent, s.Received
+	e.Object.Name = selectedName(s.Info)
+	e.Configuration, e.Policies = s.Configuration, s.Policies
+	e.Sources = r.sources[:]
 	if s.Client == s.Peer {
-		r.event.Sources = r.sources[:1]
+		e.Sources = r.sources[:1]
 	}
 	if s.ID == "" || len(s.ID) > maxID {
-		r.event.ID = newID()
+		e.ID = newID()
 	}
 	r.record(RequestReceived, s.Received)
 	return nil
@@ -226,7 +228,9 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 	}
 	r.record(stage, time.Now())
 	r.auditor.Log.Release(&r.reservation)
-	*r = Recording{request: kept(r.request), response: kept(r.response), names: kept(r.names), memo: r.memo}
+	request, response, names, m := kept(r.request), kept(r.response), kept(r.names), r.memo
+	*r = Recording{}
+	r.request, r.response, r.names, r.memo = request, response, names, m
 }
 
 // Detach returns the recording with memory of its own, for an answer that outlives its request's. The

@@ -87,13 +87,13 @@ func isAllPlain(s string) bool {
 	if len(s) < 8 {
 		return false
 	}
-	last := s[len(s)-8:]
-	for ; len(s) >= 8; s = s[8:] {
-		if !isPlain(octets.WordOf(s)) {
+	last := len(s) - 8
+	for i := 0; i < last; i += 8 {
+		if !isPlain(octets.WordOf(s[i:])) {
 			return false
 		}
 	}
-	return isPlain(octets.WordOf(last))
+	return isPlain(octets.WordOf(s[last:]))
 }
 
 // isPlain reports whether all eight bytes of a word are characters that stand for themselves however strings are escaped.
