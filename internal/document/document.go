@@ -60,6 +60,9 @@ type Limits struct {
 	// such keys nothing but walking over its members is defined.
 	Repeated func(first, again int)
 
+	// Outline, if set, has the reader pass over what is not in it.
+	Outline *Outline
+
 	open    bool // more text may follow the value
 	trusted bool // the gateway made the text itself: keys may have '\u0000'
 }
@@ -103,6 +106,8 @@ type Document struct {
 	revision uint64 // how often the document was edited, in all of its lives
 
 	rootOff, rootEnd uint32 // the parsed root in the body, once it has been replaced
+
+	skipper skipper // for an Outline
 }
 
 // What a pooled Document may keep whatever it was last used for. Up to keepLarge
@@ -157,6 +162,15 @@ func (d *Document) parse(body []byte, limits Limits) error {
 		d.tape = make([]entry, 0, firstEntries)
 	}
 	d.tape = append(d.tape[:0], entry{})
+	if limits.Outline != nil {
+		d.skipper.forget()
+		if d.scan(body, 0, 0, 0, limits) == nil {
+			d.alike = true // perhaps: not all keys were read
+			return nil
+		}
+		limits.Outline = nil
+		d.tape, d.index, d.alike = append(d.tape[:0], entry{}), d.index[:0], false
+	}
 	return d.scan(body, 0, 0, 0, limits)
 }
 

@@ -85,7 +85,7 @@ type scanner struct {
 	seeker // of the ends of strings
 
 	top, first uint32 // the outermost container, and its first child
-	depth      int    // how many containers may still be opened
+	depth      int    // how many containers may still be opened, but for an Outline
 
 	d      *Document
 	limits Limits
@@ -121,6 +121,9 @@ func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) e
 		n: n, item: origin, member: origin | flagMember,
 		first: n, depth: limits.Depth, d: d, limits: limits,
 	}
+	if limits.Outline != nil {
+		s.depth = 1
+	}
 	if limits.Nodes < len(tape) {
 		tape = tape[:max(limits.Nodes, int(n))]
 	}
@@ -135,6 +138,9 @@ func (d *Document) scan(src []byte, i int, slot, origin uint32, limits Limits) e
 		if i = skipBlank(src, i); i < len(src) {
 			i = s.fail(i, 0, Syntax, unexpected(src, i, "the end of the document"))
 		}
+	}
+	if i == broken && limits.Outline != nil {
+		return errOutline
 	}
 	if i == broken {
 		d.tape = s.tape[:s.n]

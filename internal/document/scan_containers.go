@@ -28,8 +28,11 @@ func (s *scanner) container(i int, top uint32) int {
 			} else {
 				i, at = s.scalar(i, s.n-1, t.meta), behind
 			}
-		case tooDeep:
-			return s.fail(i, s.n-1, TooDeep, msgTooDeep(s.limits.Depth))
+		case deeper:
+			if s.limits.Outline == nil {
+				return s.fail(i, s.n-1, TooDeep, msgTooDeep(s.limits.Depth))
+			}
+			i, at = s.choose(i, t)
 		case atFirst, atNext:
 			if i = skipBlank(s.src, i); i >= len(s.src) {
 				return s.badChild(i)

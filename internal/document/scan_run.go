@@ -16,7 +16,8 @@ const (
 	atColon                // a colon behind the key, at whose closing quotation mark the offset is
 	atValue                // the value of the latest entry, which begins at the offset
 	oddValue               // the same, and it is unusual
-	tooDeep                // the same, a container for which the limit leaves no room
+	deeper                 // the same, a container for which depth leaves no room
+	opening                // the same, and it is read nevertheless
 	behind                 // of a child: a comma, or the mark that ends the container
 	ended                  // the container has ended, and it has many children or is the outermost one
 	closed                 // the same, and is finished
@@ -52,6 +53,9 @@ func (s *scanner) run(i int, at state) (int, state) {
 		goto child
 	case atKey:
 		goto key
+	case opening:
+		c = byteAt(base, i)
+		goto opening
 	case closed:
 		goto closed
 	}
@@ -199,19 +203,11 @@ value: // of the latest entry begins at i with c
 		goto mark
 	}
 	if c|0x20 == '{' {
-		if s.depth == 0 {
-			at = tooDeep
+		if s.depth <= 0 {
+			at = deeper
 			goto stop
 		}
-		s.depth--
-		p := s.entry(s.node)
-		p.end, p.last, p.count = s.count, uint32(s.folds), uint32(s.folds>>32)
-		s.node, s.last, s.count, s.folds = n-1, 0, 0, 0
-		s.closing = c + 2
-		t.off = uint32(i)
-		t.meta |= kindOf(c)
-		i++
-		goto first
+		goto opening
 	}
 	if i > s.wide {
 		at = oddValue
@@ -258,6 +254,19 @@ value: // of the latest entry begins at i with c
 		t.meta |= kind
 	}
 	goto behind
+
+opening: // c at i begins a container, which is the value of the latest entry
+	{
+		s.depth--
+		p := s.entry(s.node)
+		p.end, p.last, p.count = s.count, uint32(s.folds), uint32(s.folds>>32)
+		s.node, s.last, s.count, s.folds = n-1, 0, 0, 0
+		s.closing = c + 2
+		t.off = uint32(i)
+		t.meta |= kindOf(c)
+		i++
+		goto first
+	}
 
 blank: // c at i may be white space; the state says what may come behind it
 	for c <= ' ' {

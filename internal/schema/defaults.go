@@ -125,3 +125,30 @@ func (s *Shape) noteFillings() {
 // Fillable reports whether anything about the value may be filled in: what is in it, or the value
 // itself if it is null.
 func (s *Shape) Fillable() bool { return s != nil && (s.hasDefaults || s.def != nil) }
+
+// DefaultedParts are the objects and lists that have to be read to fill in defaults, except computed ones.
+func (s *Schema) DefaultedParts() *document.Parts {
+	if s == nil || !s.root.hasDefaults {
+		return new(document.Parts)
+	}
+	return s.root.defaultedParts()
+}
+
+// defaultedParts are nil for a shape in which nothing may be filled in.
+func (s *Shape) defaultedParts() *document.Parts {
+	if !s.HasDefaults() {
+		return nil
+	}
+	p := &document.Parts{
+		Members: map[string]*document.Parts{},
+		Others:  s.object.additional.defaultedParts(),
+		Items:   s.list.items.defaultedParts(),
+	}
+	for i := range s.object.properties {
+		name, inside := s.object.properties[i].Name, s.object.properties[i].Shape.defaultedParts()
+		if inside != nil || p.Others != nil {
+			p.Members[name] = inside
+		}
+	}
+	return p
+}

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -14,6 +15,8 @@ type collection struct {
 	mediaTypes storage.MediaTypes
 
 	createKeys, updateKeys, patchKeys dataKeys
+	// outlines returns what is read of objects to complete them for clients that read them. It is made for the first one.
+	outlines func() outlines
 	// compares says that the gateway compares the preconditions of requests for objects.
 	compares bool
 }
@@ -41,3 +44,21 @@ func (c *collection) keepsStatus() bool { return c.emulates(resource.StatusSubre
 
 // schema returns the schema of the object in the body of a verb; nil if there is none.
 func (c *collection) schema(verb resource.Verb) *schema.Schema { return c.Schemas.For(verb) }
+
+// outlines say what is read of an object to complete it, and of an event with one. They are nil if all of it is.
+type outlines struct{ object, event *document.Outline }
+
+// newOutlines makes the outlines.
+func (c *collection) newOutlines() outlines {
+	schema, isVersioned := c.defaulting(resource.VerbGet), c.keeps(resource.ResourceVersions)
+	if schema != nil && len(schema.Derived()) > 0 || isVersioned && isDigested(c.Resource) {
+		return outlines{}
+	}
+	object := schema.DefaultedParts()
+	if isVersioned {
+		object.Along("metadata")
+		object.Along(c.Resource.Fields.Version...)
+	}
+	event := &document.Parts{Members: map[string]*document.Parts{"object": object}}
+	return outlines{document.NewOutline(object), document.NewOutline(event)}
+}

@@ -18,11 +18,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// A defaulter completes the objects of one answer: it gives them the defaults that they lack
-// (DEF-3), kind and apiVersion (RES-8), and their version (RW-1), and cuts the items of a
-// collection to the list that was asked for.
-type defaulter struct {
-	stream     document.Stream
+// A completion gives objects the defaults that they lack (DEF-3), kind and apiVersion (RES-8), and
+// their version (RW-1).
+type completion struct {
 	collection *collection
 	schema     *schema.Schema // nil if there are no defaults
 	// hasEvents says that the answer is a sequence of events, isItem that it is one object, and
@@ -32,6 +30,15 @@ type defaulter struct {
 	etag    []byte // of the one object
 	version []byte // of the object at hand
 
+	budget *memory.Reservation // that is asked for memory
+}
+
+// A defaulter completes the objects of one answer, and cuts the items of a collection to the list that
+// was asked for.
+type defaulter struct {
+	completion
+	stream document.Stream
+
 	list   *listPass   // the list that is made of the items; nil if it is the backend's
 	chosen *transition // which events pass; nil if all do
 
@@ -39,8 +46,7 @@ type defaulter struct {
 	members [2]document.StreamMember
 	text    []byte // of the members
 
-	budget *memory.Reservation // that is asked for memory
-	memory []byte              // for a large object; nil if none was taken
+	memory []byte // for a large object; nil if none was taken
 	class  int
 }
 
@@ -48,29 +54,46 @@ var _ storage.Editor = (*defaulter)(nil)
 
 var defaulters = sync.Pool{New: func() any { return new(defaulter) }}
 
-// newDefaulter prepares for objects as a request of a verb sends or reads them. It completes them one by one.
-func (c *collection) newDefaulter(schemaVerb, verb resource.Verb, etag []byte, budget *memory.Reservation) *defaulter {
-	d := defaulters.Get().(*defaulter)
-	d.collection, d.schema, d.etag, d.budget = c, c.defaulting(schemaVerb), etag, budget
-	d.isItem = verb == resource.VerbGet
-	return d
-}
-
-// newReadDefaulter prepares for the answer to a read.
-func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass, etag []byte) *defaulter {
-	d := c.newDefaulter(i.Verb, i.Verb, nil, budget)
-	d.hasEvents = i.Options.Watch
+// completionOf prepares for objects that a request of a verb reads.
+func (c *collection) completionOf(i *resource.Info, budget *memory.Reservation, etag []byte) completion {
+	d := completion{collection: c, schema: c.defaulting(i.Verb), budget: budget, isItem: i.Verb == resource.VerbGet, hasEvents: i.Options.Watch}
 	if d.isVersioned = c.keeps(resource.ResourceVersions); d.isVersioned {
 		switch {
-		case d.isItem && !d.hasEvents:
+		case d.isOne():
 			d.etag = etag
 		case c.Resource.Fields.Version == nil:
 			// The ETag is the list's; versions of items differ only by their content.
 			d.isVersioned = c.Resource.Backend.Versions == resource.NoVersions
 		}
 	}
+	return d
+}
+
+// isOne reports whether the answer is one object, and no events.
+func (d *completion) isOne() bool { return d.isItem && !d.hasEvents }
+
+// outline says what is read of an object, or of an event with one, to complete it; nil if all of it is.
+func (d *completion) outline() *document.Outline {
+	switch of := d.collection.outlines(); {
+	case !d.hasEvents:
+		return of.object
+	case !d.isItem:
+		return of.event
+	}
+	return nil // of events and objects
+}
+
+// newReadDefaulter prepares for the answer to a read.
+func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass, etag []byte) *defaulter {
+	d := defaulters.Get().(*defaulter)
+	version := d.version
+	d.completion = c.completionOf(i, budget, etag)
+	d.version = version
 	o := document.StreamOptions{Place: document.Single, Limits: c.Limits.Stored}
 	o.Limits.Memory = d.budget
+	if l == nil {
+		o.Limits.Outline = d.outline()
+	}
 	switch {
 	case d.hasEvents:
 		if l != nil {
@@ -95,7 +118,8 @@ func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservati
 
 // newListDefaulter prepares for a list whose objects only the gateway needs.
 func (c *collection) newListDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass) *defaulter {
-	d := c.newDefaulter(i.Verb, i.Verb, nil, budget)
+	d := defaulters.Get().(*defaulter)
+	d.collection, d.schema, d.budget = c, c.defaulting(i.Verb), budget
 	o := document.StreamOptions{Limits: c.Limits.Stored}
 	o.Limits.Memory = d.budget
 	d.setList(&o, l)
@@ -110,7 +134,7 @@ func (d *defaulter) setList(o *document.StreamOptions, l *listPass) {
 }
 
 // isTyped reports whether objects get kind and apiVersion.
-func (d *defaulter) isTyped() bool { return d.collection.Resource.Envelope == resource.Kubernetes }
+func (d *completion) isTyped() bool { return d.collection.Resource.Envelope == resource.Kubernetes }
 
 // eventEnvelope bounds the bytes of an event around its object.
 const eventEnvelope = 4 << 10
@@ -168,7 +192,7 @@ func (d *defaulter) Close(dst []byte) ([]byte, error) {
 // Release implements storage.Editor.
 func (d *defaulter) Release() {
 	d.Rest()
-	*d = defaulter{stream: d.stream, text: storage.Kept(d.text), version: storage.Kept(d.version)}
+	*d = defaulter{stream: d.stream, text: storage.Kept(d.text), completion: completion{version: storage.Kept(d.version)}}
 	d.stream.Reset(document.StreamOptions{}, nil)
 	defaulters.Put(d)
 }
@@ -205,13 +229,7 @@ func (d *defaulter) ItemMemory(kept []byte, least int) ([]byte, error) {
 // EditItem completes one object, or the object of one event, and leaves out what was not asked for.
 func (d *defaulter) EditItem(item *document.Document) error {
 	defer d.budget.Rest() // what comes next waits for the client
-	err := d.complete(item)
-	if failed := item.Err(); failed != nil {
-		err = failed // whatever came of completing it
-	}
-	switch {
-	case errors.Is(err, document.ErrNoMemory):
-		return d.exhausted()
+	switch err := d.editItem(item); {
 	case err != nil:
 		return err
 	case d.list != nil:
@@ -222,11 +240,23 @@ func (d *defaulter) EditItem(item *document.Document) error {
 	return nil
 }
 
+// editItem completes one object, or the object of one event.
+func (d *completion) editItem(item *document.Document) error {
+	err := d.complete(item)
+	if failed := item.Err(); failed != nil {
+		err = failed // whatever came of completing it
+	}
+	if errors.Is(err, document.ErrNoMemory) {
+		return d.exhausted()
+	}
+	return err
+}
+
 // exhausted returns the answer if there is no memory to complete an object.
-func (d *defaulter) exhausted() error { return d.collection.Limits.Refused(memory.Full) }
+func (d *completion) exhausted() error { return d.collection.Limits.Refused(memory.Full) }
 
 // complete gives one object, or the object of one event, what it lacks.
-func (d *defaulter) complete(item *document.Document) error {
+func (d *completion) complete(item *document.Document) error {
 	object := item.Root()
 	if d.hasEvents {
 		inner, isEvent := eventObject(object)
@@ -288,8 +318,8 @@ func eventObject(event document.Node) (object document.Node, isEvent bool) {
 	return object, found
 }
 
-// Failed implements storage.Editor. A fault of the backend is counted and logged.
-func (d *defaulter) Failed(err error) error {
+// Failed returns the Status of a text that cannot be completed. A fault of the backend is counted and logged.
+func (d *completion) Failed(err error) error {
 	var bad *document.Error
 	if !errors.As(err, &bad) {
 		return err

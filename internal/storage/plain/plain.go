@@ -6,6 +6,8 @@
 package plain
 
 import (
+	"sync"
+
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/contract"
@@ -65,7 +67,7 @@ func New(o Options, subresource string) storage.Storage {
 	if o.Resource == nil {
 		c.Resource = &unregistered
 	}
-	c.compares = comparesPreconditions(&o)
+	c.compares, c.outlines = comparesPreconditions(&o), sync.OnceValue(c.newOutlines)
 	return storeOf(&c, subresource)
 }
 

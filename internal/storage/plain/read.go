@@ -109,27 +109,12 @@ func (c *collection) completeRead(r *storage.Request, l *listPass, etag []byte) 
 
 // completeWhole completes a body that is there.
 func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte) error {
+	if one := c.completionOf(&r.Info, r.Memory, etag); one.isOne() {
+		return one.completeOne(r)
+	}
+	body := r.Response.Body()
 	d := c.newReadDefaulter(&r.Info, r.Memory, l, etag)
 	defer d.Release()
-	body := r.Response.Body()
-	if d.isItem && !d.hasEvents {
-		object, err := r.Parse(body, c.Limits.Stored)
-		if err != nil {
-			return d.Failed(err)
-		}
-		defer object.Release()
-		if object.Root().Kind() != document.Object {
-			return nil
-		}
-		if err := d.EditItem(object); err != nil || !object.Edited() {
-			return err
-		}
-		if err := r.Response.AnswerEdited(object); err != nil {
-			return err
-		}
-		r.Response.Revise()
-		return nil
-	}
 	out, _, err := d.Append(r.Response.EditBuffer(), body, math.MaxInt)
 	if err == nil {
 		out, err = d.Close(out)
@@ -141,6 +126,30 @@ func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte)
 		r.Response.AnswerEditedBytes(out)
 		r.Response.Revise()
 	}
+	return nil
+}
+
+// completeOne completes a body that is one object. What lacks nothing passes as it came.
+func (d *completion) completeOne(r *storage.Request) error {
+	limits := d.collection.Limits.Stored
+	limits.Outline = d.outline()
+	object, err := r.Parse(r.Response.Body(), limits)
+	if err != nil {
+		return d.Failed(err)
+	}
+	defer object.Release()
+	if object.Root().Kind() != document.Object {
+		return nil
+	}
+	err = d.editItem(object)
+	d.budget.Rest() // what comes next waits for the client
+	if err != nil || !object.Edited() {
+		return err
+	}
+	if err := r.Response.AnswerEdited(object); err != nil {
+		return err
+	}
+	r.Response.Revise()
 	return nil
 }
 

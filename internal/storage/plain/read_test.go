@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
@@ -41,6 +42,31 @@ func TestStreamedVersion(t *testing.T) {
 		r.Editor.Release()
 		if err != nil || used == 0 || !strings.HasPrefix(string(got), `{"metadata":{"resourceVersion":"1009"},`) {
 			t.Errorf("after a head with %q come %s, %v", lines, got, err)
+		}
+	}
+}
+
+// TestUnreadParts: only what defaults concern is read of an answer. The rest passes as it came.
+func TestUnreadParts(t *testing.T) {
+	const name = `"kind":"Widget","apiVersion":"example.com/v1",`
+	for _, tt := range []struct{ body, want string }{ // an empty one is refused
+		{`{` + name + `"metadata":{"labels":{"a":"1","a":"2"}},"spec":{"size":1,"max":2,"mode":"Locked"}}`, `{` + name + `"metadata":{"labels":{"a":"1","a":"2"}},"spec":{"size":1,"max":2,"mode":"Locked"}}`},
+		{`{` + name + `"status":{"x":tru},"spec":{"size":1,"max":2}}`, `{` + name + `"status":{"x":tru},"spec":{"size":1,"max":2,"mode":"Open"}}`},
+		{`{` + name + `"status":{},"status":{},"spec":{}}`, ""},
+		{`{` + name + `"spec":{"max":1,"max":2}}`, ""},
+		{`{` + name + `"status":{"x":1`, ""},
+		{`{` + name + `"status":{}]`, ""},
+	} {
+		s, r := readOf(t, widgets, widgetsPath+"/w1")
+		if tt.want == "" {
+			one := s.completionOf(&r.Info, r.Memory, nil)
+			if _, err := document.Parse([]byte(tt.body), document.Limits{Outline: one.outline()}); err == nil {
+				t.Errorf("%s can be read", tt.body)
+			}
+			continue
+		}
+		if got, err := completed(s, r, []byte(tt.body)); err != nil || string(got) != tt.want {
+			t.Errorf("%s: got %s, %v, want %s", tt.body, got, err, tt.want)
 		}
 	}
 }

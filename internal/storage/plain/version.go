@@ -153,10 +153,16 @@ func versionOf(dst []byte, r *resource.Resource, object document.Node, etag []by
 		return dst
 	case r.Backend.Versions == resource.ETagVersions && len(strong(etag)) > 0:
 		return appendVersion(dst, etag)
-	case r.Backend.Concurrency == resource.BestEffort && (r.Backend.Versions == resource.ETagVersions || r.Backend.Versions == resource.NoVersions):
+	case isDigested(r):
 		return appendDigest(dst, object)
 	}
 	return dst
+}
+
+// isDigested reports whether the version of an object may be made of its content.
+func isDigested(r *resource.Resource) bool {
+	return r.Fields.Version == nil && r.Backend.Concurrency == resource.BestEffort &&
+		(r.Backend.Versions == resource.ETagVersions || r.Backend.Versions == resource.NoVersions)
 }
 
 // appendDigest appends a digest of a value, which does not depend on white space and the order of members.

@@ -434,8 +434,7 @@ func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 // completeAnswer gives an object of the backend what a client that reads it would see. The error is
 // ErrNoMemory: what is stored is known but for the backend's own changes.
 func (s objectWrites) completeAnswer(w *storage.Write, object *document.Document) error {
-	d := s.c.newDefaulter(w.Info.Verb, resource.VerbUpdate, nil, w.Exchanges.Memory)
-	defer d.Release()
+	d := completion{collection: s.c, schema: s.c.defaulting(w.Info.Verb), budget: w.Exchanges.Memory}
 	if err := d.complete(object); errors.Is(err, document.ErrNoMemory) {
 		return err
 	}

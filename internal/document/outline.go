@@ -1,0 +1,106 @@
+package document
+
+import (
+	"errors"
+	"maps"
+	"slices"
+)
+
+// Parts say which objects and lists in a value are read. The value itself is read, with all of its
+// scalars.
+type Parts struct {
+	Members map[string]*Parts // by name; nil for one that is not read
+	Others  *Parts            // of every other member, nil if they are not read
+	Items   *Parts            // of every item of a list, nil if they are not read
+}
+
+// Along adds what a path of members leads through.
+func (p *Parts) Along(path ...string) {
+	for _, key := range path {
+		if p.Members == nil {
+			p.Members = map[string]*Parts{}
+		}
+		next, found := p.Members[key]
+		if !found {
+			next = p.Others
+		}
+		if next == nil {
+			next = new(Parts)
+		}
+		p.Members[key] = next
+		p = next
+	}
+}
+
+// An Outline has the reader pass over the objects and lists that are not among its Parts: of these it
+// finds the end, by brackets and strings alone, and looks at nothing else in them: they may be no JSON,
+// and deeper than the limit. In the document they look as if they were empty, so that nothing but the
+// Parts may be looked at or edited. They are printed as they came.
+//
+// What is read is read as strictly as ever. If anything is wrong in it, or if the end of what is
+// passed over cannot be found, all of the text is read, and the error is the one that says.
+type Outline struct{ steps []outlineStep }
+
+// An outlineStep is Parts with numbers of others; 0, the root's, stands for one that is not read.
+type outlineStep struct {
+	names         Names
+	members       []uint32 // by name
+	others, items uint32
+}
+
+// NewOutline prepares the Outline for an object.
+func NewOutline(root *Parts) *Outline {
+	o := new(Outline)
+	o.add(root)
+	return o
+}
+
+// add adds a step and those behind it, and returns its number.
+func (o *Outline) add(p *Parts) uint32 {
+	if p == nil {
+		return 0
+	}
+	number := len(o.steps)
+	o.steps = append(o.steps, outlineStep{})
+	names := slices.Sorted(maps.Keys(p.Members))
+	step := outlineStep{names: NewNames(names), others: o.add(p.Others), items: o.add(p.Items)}
+	for _, name := range names {
+		step.members = append(step.members, o.add(p.Members[name]))
+	}
+	o.steps[number] = step
+	return uint32(number)
+}
+
+// inside is the step of a container within one with the step number; 0 if it is not read.
+func (o *Outline) inside(number uint32, d *Document, e *entry) uint32 {
+	step := &o.steps[number]
+	if e.meta&flagMember == 0 {
+		return step.items
+	}
+	if i := step.names.find(d, e); i >= 0 {
+		return step.members[i]
+	}
+	return step.others
+}
+
+// errOutline says that a text cannot be read by an Outline; all of it is read then, for whatever reason.
+var errOutline = errors.New("the text has to be read as a whole")
+
+// choose reads on at the container of the latest entry t, which begins at i, if it is in the outline,
+// and else passes over it.
+//
+// While a container is open, its entry's next is the number of its step. Each container within it
+// stops the run, because depth, which counts the open ones down, is never more than 0.
+func (s *scanner) choose(i int, t *entry) (int, state) {
+	if open := 1 - s.depth; open >= s.limits.Depth {
+		return broken, deeper
+	}
+	if step := s.limits.Outline.inside(s.entry(s.node).next, s.d, t); step != 0 {
+		t.next = step
+		return i, opening
+	}
+	end := s.d.skipper.skip(s.src, i)
+	t.off, t.end, t.last, t.count = uint32(i), uint32(end), 0, 0
+	t.meta |= kindOf(s.src[i])
+	return end, behind
+}
