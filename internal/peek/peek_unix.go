@@ -47,14 +47,18 @@ func Read(fd uintptr, p []byte) (n int, waits bool, err error) {
 
 // Write writes to a socket. waits is set if the socket takes nothing at the moment.
 func Write(fd uintptr, p []byte) (n int, waits bool, err error) {
-	n, failed := write(fd, p)
-	switch failed {
-	case 0:
-		return n, false, nil
-	case syscall.EAGAIN, syscall.EINTR:
-		return 0, true, nil
+	for {
+		n, failed := write(fd, p)
+		switch failed {
+		case 0:
+			return n, false, nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return 0, true, nil
+		default:
+			return 0, false, os.NewSyscallError("write", failed)
+		}
 	}
-	return 0, false, os.NewSyscallError("write", failed)
 }
 
 // look looks for a byte without taking it.

@@ -37,6 +37,7 @@ func (s *Server) newConn(nc net.Conn, at *listeners.Socket) *conn {
 	c.adopt(s.settings.Load())
 	c.in = input{socket: &c.socket, buffers: &s.buffers}
 	if !at.HasTLS() {
+		c.socket.bare.open(nc)
 		c.in.waitBare()
 	}
 	s.add(c)

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"syscall"
-
 	"github.com/admission-gateway/gateway/internal/peek"
 	"github.com/admission-gateway/gateway/internal/secure"
 )
@@ -18,19 +16,15 @@ type input struct {
 	buf    []byte
 	r, w   int // buf[r:w] was received and not used
 
-	// raw is the socket of a connection without TLS, and ready how it is read while it is idle:
-	// without a buffer until something comes.
-	raw   syscall.RawConn
+	// ready is how a connection without TLS is read while it is idle: without a buffer until
+	// something comes. It is nil if the socket does not allow for that.
 	ready func(fd uintptr) bool
 }
 
 // waitBare makes the first wait for each request go without a buffer, if the socket allows for
 // that.
 func (in *input) waitBare() {
-	if !peek.IsAble {
-		return
-	}
-	if in.raw = rawOf(in.socket.Conn); in.raw != nil {
+	if in.socket.bare.raw != nil {
 		in.ready = in.readReady
 	}
 }
@@ -82,7 +76,7 @@ func (in *input) await() (err error) {
 		return err
 	}
 	in.giveBack()
-	return in.raw.Read(in.ready)
+	return in.socket.bare.raw.Read(in.ready)
 }
 
 // readReady reads what has come, and returns false if nothing has. An idle connection has no

@@ -16,6 +16,61 @@ import (
 type socket struct {
 	net.Conn
 	readBy, writeBy time.Time // the deadlines that are set
+	bare            bare
+}
+
+// A bare is the descriptor of a socket without TLS. A call on it that never waits need not be
+// announced to the scheduler of goroutines. The first announcement after a pause is dear: it wakes
+// the runtime's thread that watches calls which wait, and that thread stays awake for a while.
+type bare struct {
+	raw  syscall.RawConn       // nil if the connection has none, or the system has no such calls
+	put  func(fd uintptr) bool // made once, so that a call allocates nothing
+	rest []byte                // to be written
+	err  error                 // of the last write
+}
+
+// open gives the descriptor of a connection.
+func (b *bare) open(c net.Conn) {
+	if !peek.IsAble {
+		return
+	}
+	if b.raw = rawOf(c); b.raw != nil {
+		b.put = b.putRest
+	}
+}
+
+// write is Write of a net.Conn. The deadline of writes holds.
+func (b *bare) write(p []byte) (int, error) {
+	b.rest, b.err = p, nil
+	err := b.raw.Write(b.put)
+	n := len(p) - len(b.rest)
+	if b.rest = nil; b.err != nil {
+		err = b.err
+	}
+	return n, err
+}
+
+// putRest writes what the socket takes, and returns false if it takes no more at the moment.
+func (b *bare) putRest(fd uintptr) bool {
+	for len(b.rest) > 0 {
+		n, waits, err := peek.Write(fd, b.rest)
+		if waits {
+			return false
+		}
+		if b.err = err; err != nil {
+			return true
+		}
+		b.rest = b.rest[n:]
+	}
+	return true
+}
+
+// write writes to the client.
+func (s *socket) write(p []byte) (int, error) {
+	if s.bare.raw != nil {
+		return s.bare.write(p)
+	}
+	return s.Conn.Write(p)
 }
 
 // armRead makes sure that a read ends after about d. A deadline that is at most an eighth too late
@@ -61,7 +116,7 @@ func (s *socket) send(p []byte, within time.Duration) (int, error) {
 	sent := 0
 	for {
 		s.armWrite(within)
-		n, err := s.Write(p[:min(len(p), part)])
+		n, err := s.write(p[:min(len(p), part)])
 		sent += n
 		p = p[n:]
 		if err != nil || len(p) == 0 {
@@ -109,7 +164,7 @@ func (s *socket) sendPaced(p []byte, pace *pace, within time.Duration) (int, err
 		n := min(len(p), part)
 		begin := time.Now()
 		s.armWrite(pace.allows(n, within))
-		n, err := s.Write(p[:n])
+		n, err := s.write(p[:n])
 		pace.took(n, time.Since(begin), within)
 		sent += n
 		p = p[n:]
