@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -486,11 +487,14 @@ func (e *Exchanges) Unlock() {
 		return
 	}
 	began := time.Now()
-	e.lock.Release()
+	isPassedOn := e.lock.Release()
 	if e.Tracer != nil && e.lock.shared != nil {
 		e.Tracer.Unlocked(began)
 	}
 	e.lock = ObjectLock{}
+	if isPassedOn {
+		runtime.Gosched() // the next write leaves first: the backend works while this one is answered
+	}
 }
 
 // IsDone reports whether a backend says that a write was done, or will be.

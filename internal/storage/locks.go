@@ -170,8 +170,8 @@ func (l ObjectLock) acquire(wait func() time.Duration) (*LastStored, error) {
 	}
 }
 
-// Release gives the lock to one of those who wait for it, if there are any.
-func (l ObjectLock) Release() {
+// Release gives the lock to one of those who wait for it, if there are any, and reports whether there was one.
+func (l ObjectLock) Release() (isPassedOn bool) {
 	if l.shared != nil {
 		l.shared.Release()
 	}
@@ -182,12 +182,13 @@ func (l ObjectLock) Release() {
 	if h := &s.taken[at]; h.waiters > 0 {
 		h.waiters--
 		h.turn <- l.after // has room: only who holds the lock sends, and the last turn was taken
-		return
+		return true
 	}
 	last := len(s.taken) - 1
 	s.taken[at] = s.taken[last]
 	s.taken[last] = takenLock{}
 	s.taken = s.taken[:last]
+	return false
 }
 
 // isAwaited reports whether another write waits for the lock.
