@@ -5,6 +5,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	schemaruntime "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
@@ -83,10 +84,7 @@ func (k *knownKinds) Kind(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, b
 // native is one of Kubernetes' own kinds.
 func (k *knownKinds) native(gvk schemaruntime.GroupVersionKind) (typecheck.Kind, bool) {
 	t := reuse.Of(k.kept, nativeType(gvk), func() *cel.ObjectType {
-		if s := kubernetes.Published(gvk); s != nil {
-			return cel.NewObjectType(gvk.Kind, s, true)
-		}
-		return nil
+		return cel.NewObjectType(gvk.Kind, func() *spec.Schema { return kubernetes.Published(gvk) }, true).Keep()
 	})
 	return typecheck.Kind{GroupVersionKind: gvk, Type: t}, t != nil
 }
@@ -110,11 +108,7 @@ func typeOf(kind string, props *apiextensionsv1.JSONSchemaProps, envelope bool) 
 	if props == nil || props.Type != "object" {
 		return nil
 	}
-	published := schema.Published(props, envelope)
-	if published == nil {
-		return nil
-	}
-	return cel.NewObjectType(kind, published, envelope)
+	return cel.NewObjectType(kind, func() *spec.Schema { return schema.Published(props, envelope) }, envelope)
 }
 
 // review reviews the expressions of a policy. A review that was made before stands as long as the kinds that it asked for

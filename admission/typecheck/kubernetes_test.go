@@ -51,7 +51,7 @@ func (k *known) Kind(gvk schema.GroupVersionKind) (typecheck.Kind, bool) {
 	if !ok {
 		return typecheck.Kind{}, false
 	}
-	return typecheck.Kind{GroupVersionKind: gvk, Type: cel.NewObjectType(gvk.Kind, s, true), Own: true}, true
+	return typecheck.Kind{GroupVersionKind: gvk, Type: cel.NewObjectType(gvk.Kind, func() *spec.Schema { return s }, true), Own: true}, true
 }
 
 func (k *known) add(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) {

@@ -65,7 +65,7 @@ func (o openTypes) add(t *apiservercel.DeclType, s *spec.Schema) {
 
 // isClosed reports whether the objects at a path have no members but the ones of their schema. An empty name in a path is an
 // item of a list, or a value of a map.
-func (t *ObjectType) isClosed(path []string) bool {
+func (t *fieldTypes) isClosed(path []string) bool {
 	at := t.decl
 	for _, name := range path {
 		switch {
@@ -86,7 +86,8 @@ func (t *ObjectType) isClosed(path []string) bool {
 
 // Lacks reports whether the objects surely have no field at a path, such as '.spec.size' and '.lines[*].count'.
 func (t *ObjectType) Lacks(path string) bool {
-	at := t.decl
+	of := t.types()
+	at := of.decl
 	for _, step := range strings.Split(strings.ReplaceAll(path, Item, "."+Item), ".")[1:] {
 		switch {
 		case at == nil:
@@ -100,7 +101,7 @@ func (t *ObjectType) Lacks(path string) bool {
 			}
 			field, found := at.Fields[name]
 			if !found {
-				return !t.open[at]
+				return !of.open[at]
 			}
 			at = field.Type
 		default:
@@ -147,7 +148,7 @@ var mayHaveFaults = regexp.MustCompile(`[/%]\s*0|[\]}]\s*\[`)
 // A judge finds what is proved of an expression.
 type judge struct {
 	wrong   map[int64]string // what the type checker says, by expression
-	object  *ObjectType      // of the variable object; nil if it is not known
+	object  *fieldTypes      // of the variable object; nil if they are not known
 	failing map[string]bool  // the variables of the policy that always fail
 
 	at  int64 // the first expression that always fails

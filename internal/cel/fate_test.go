@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,11 +23,35 @@ func fateType(t testing.TB) *ObjectType {
 		"size": whole, "name": text, "on": flag, "when": *spec.DateTimeProperty(), "ratio": *spec.Float64Property(),
 		"tags": *spec.ArrayProperty(&text), "labels": *spec.MapProperty(&text), "parts": parts, "open": open,
 	})})
-	typ := NewObjectType("Widget", &root, true)
+	typ := NewObjectType("Widget", func() *spec.Schema { return &root }, true)
 	if typ == nil {
 		t.Fatal("the schema gives no type")
 	}
 	return typ
+}
+
+// TestTypesMadeAgain: types that the collector has freed are made again, and mean the same to checks.
+func TestTypesMadeAgain(t *testing.T) {
+	of, kept := fateType(t), fateType(t).Keep()
+	schema := of.JSONSchema()
+	for range 10 {
+		if runtime.GC(); of.fields.Value() == nil {
+			break
+		}
+	}
+	if of.fields.Value() != nil || kept.fields.Value() == nil {
+		t.Fatal("types are freed if they are kept, or are kept if they are not")
+	}
+	checker, err := NewTypeChecker(TypedVariables{Object: of})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fate, _ := checker.Fate(Parse("object.spec.none < 5")); fate != AlwaysErrs || !of.Lacks(".spec.none") || of.Lacks(".spec.size") {
+		t.Error("a field that does not exist is not known to")
+	}
+	if again := of.JSONSchema(); !reflect.DeepEqual(schema, again) {
+		t.Errorf("the schema is\n%v\nand then\n%v", schema, again)
+	}
 }
 
 // TestFate: an expression that fails for every object is known to, and no other one is.

@@ -4,9 +4,12 @@ import apiservercel "k8s.io/apiserver/pkg/cel"
 
 // JSONSchema returns the members of the objects as a JSON Schema: which names objects have, and where lists and maps are. It
 // says nothing of texts, numbers and booleans, nor of objects that may have members which their schema does not name.
-func (t *ObjectType) JSONSchema() map[string]any { return t.schemaOf(t.decl) }
+func (t *ObjectType) JSONSchema() map[string]any {
+	f := t.types()
+	return f.schemaOf(f.decl)
+}
 
-func (t *ObjectType) schemaOf(d *apiservercel.DeclType) map[string]any {
+func (t *fieldTypes) schemaOf(d *apiservercel.DeclType) map[string]any {
 	switch {
 	case d == nil:
 	case d.IsObject() && len(d.Fields) > 0 && !t.open[d]:

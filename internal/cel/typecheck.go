@@ -2,6 +2,8 @@ package cel
 
 import (
 	"fmt"
+	"sync"
+	"weak"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -16,24 +18,62 @@ import (
 )
 
 // An ObjectType holds what can be known of the objects of a kind before there are
-// any: their fields and types.
+// any: their fields and types. The types of all fields take more memory than the schema, and only
+// checks need them: the collector frees them between checks, and the next check makes them again.
 type ObjectType struct {
-	name string
+	name      string
+	published func() *spec.Schema
+	resource  bool
+
+	mu     sync.Mutex
+	fields weak.Pointer[fieldTypes]
+	kept   *fieldTypes // the same, if they are kept
+}
+
+// fieldTypes are the fields of the objects of a kind, and their types.
+type fieldTypes struct {
 	decl *apiservercel.DeclType // its parts have no names yet
 	open openTypes              // within decl
 }
 
-// NewObjectType takes the fields and types from a schema as an API server publishes it. The name,
-// the kind's, is for messages. resource is set for objects with the envelope of Kubernetes. It
+// NewObjectType takes the fields and types from a schema as an API server publishes it, which published returns whenever it
+// is called. The name, the kind's, is for messages. resource is set for objects with the envelope of Kubernetes. It
 // returns nil if the schema gives no type.
-func NewObjectType(name string, s *spec.Schema, resource bool) *ObjectType {
-	decl := common.SchemaDeclType(declared(s), resource)
+func NewObjectType(name string, published func() *spec.Schema, resource bool) *ObjectType {
+	t := &ObjectType{name: name, published: published, resource: resource}
+	if t.types() == nil {
+		return nil
+	}
+	return t
+}
+
+// Keep keeps the types of the fields in memory, for a kind that is slow to make types of and that many policies match.
+func (t *ObjectType) Keep() *ObjectType {
+	if t != nil {
+		t.kept = t.types()
+	}
+	return t
+}
+
+// types returns the types of the fields; nil if the schema gives none.
+func (t *ObjectType) types() *fieldTypes {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f := t.fields.Value(); f != nil {
+		return f
+	}
+	s := t.published()
+	if s == nil {
+		return nil
+	}
+	decl := common.SchemaDeclType(declared(s), t.resource)
 	if decl == nil {
 		return nil
 	}
-	t := &ObjectType{name, typeNamed(decl, s), openTypes{}}
-	t.open.add(t.decl, s)
-	return t
+	f := &fieldTypes{typeNamed(decl, s), openTypes{}}
+	f.open.add(f.decl, s)
+	t.fields = weak.Make(f)
+	return f
 }
 
 // TypeNameExtension names the type of an object in a schema, so that two fields are known to have
@@ -100,7 +140,7 @@ type typedEnv struct {
 	verdicts  map[verdictKey]*verdict
 	variables *apiservercel.DeclType // its fields are those of the policy that is checked
 	roots     map[string]*apiservercel.DeclType
-	object    *ObjectType
+	object    *fieldTypes // of the variable object; nil if they are not known
 }
 
 // typedKey says what a typedEnv declares.
@@ -166,7 +206,10 @@ func (c *Common) TypeChecker(v TypedVariables) (*TypeChecker, error) {
 // newTypedEnv makes an environment whose variable 'variables' has no fields yet.
 func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 	variables := apiservercel.NewObjectType(variablesTypeName, map[string]*apiservercel.DeclField{})
-	c := &typedEnv{verdicts: map[verdictKey]*verdict{}, variables: variables, roots: map[string]*apiservercel.DeclType{}, object: v.Object}
+	c := &typedEnv{verdicts: map[verdictKey]*verdict{}, variables: variables, roots: map[string]*apiservercel.DeclType{}}
+	if v.Object != nil {
+		c.object = v.Object.types()
+	}
 	declared := []*apiservercel.DeclType{namespaceType(), requestType(), httpType(), variables}
 	options := []celgo.EnvOption{
 		celgo.Variable(plan.NameNamespaceObject, namespaceType().CelType()),
@@ -179,7 +222,7 @@ func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 	declare := func(t *ObjectType, suffix string, names ...string) {
 		typ := celgo.DynType
 		if t != nil {
-			decl := t.decl.MaybeAssignTypeName(t.name + suffix)
+			decl := t.types().decl.MaybeAssignTypeName(t.name + suffix)
 			typ = decl.CelType()
 			declared = append(declared, decl)
 			for _, name := range names {
