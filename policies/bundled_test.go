@@ -100,16 +100,17 @@ func TestActivate(t *testing.T) {
 	}
 }
 
-// The texts of OpenAPI documents are kept for bundles, with which the files are compiled again, and for gateways that start
-// later.
+// The texts of files are kept for bundles, with which the files are compiled again, for gateways that start later, and if they
+// have Rego, whose lines findings show.
 func TestTextsOfDocuments(t *testing.T) {
 	const shop = "openapi: 3.0.3\npaths: {/shop/orders: {post: {requestBody: {content: {application/json: {schema: {type: object}}}}}}}\n"
+	written := strings.NewReplacer("name: bundled", "name: written", "bundle: team\n  package: team", `rego: "package p\n\ndeny contains \"no\" if input.review.name == \"x\"\n"`)
 	for _, need := range []string{"nothing", "bundles", "later"} {
 		hasBundles := need == "bundles"
-		files := map[string]string{"shop.yaml": shop, "widgets.yaml": widgets}
+		files := map[string]string{"shop.yaml": shop, "widgets.yaml": widgets, "rego.yaml": written.Replace(bundled)}
 		e := &events{}
 		o := e.options()
-		want := "widgets.yaml"
+		want := "rego.yaml"
 		switch need {
 		case "later":
 			dir := testutil.WriteFiles(t, map[string]string{"key": strings.Repeat("k", 32)})
@@ -117,9 +118,9 @@ func TestTextsOfDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.LastGood, want = s, "shop.yaml widgets.yaml"
+			o.LastGood, want = s, "rego.yaml shop.yaml widgets.yaml"
 		case "bundles":
-			files["bundled.yaml"], want = bundled, "bundled.yaml shop.yaml widgets.yaml"
+			files["bundled.yaml"], want = bundled, "bundled.yaml rego.yaml shop.yaml widgets.yaml"
 			o.Gateway.Bundles = map[string]modules.Bundle{"team": {Usable: func() error { return errors.New("it is not loaded") }}}
 		}
 		m, found := NewManager([]string{testutil.WriteFiles(t, files)}, o)

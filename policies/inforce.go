@@ -130,7 +130,7 @@ func markOf(o *manifest.Object) (n document.Node, path string) {
 		n, _ = o.At(unusedKey)
 		return n, unusedKey
 	}
-	if !bytes.Contains(o.JSON, []byte(unusedName)) {
+	if !o.IsAnnotated || !bytes.Contains(o.JSON, []byte(unusedName)) {
 		return n, ""
 	}
 	for _, at := range [...]string{annotationsKey, labelsKey} {

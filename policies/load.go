@@ -265,15 +265,16 @@ func (l *loader) assemble() {
 	}
 }
 
-// forgetTexts drops the texts of files that hold OpenAPI documents alone, which may be large: the documents have all of it.
+// forgetTexts drops the texts of files whose objects have all of them. Findings in Rego show lines of the file itself.
 func (l *loader) forgetTexts() {
-	others := map[string]bool{}
+	hasRego := map[string]bool{}
 	for _, o := range l.all {
-		others[o.File] = others[o.File] || !o.OpenAPI
+		group, _ := o.GroupVersion()
+		hasRego[o.File] = hasRego[o.File] || group == constraints.TemplatesGroup || group == ownGroup && o.Kind == "RegoPolicy"
 	}
 	for i := range l.source.Files {
 		f := &l.source.Files[i]
-		if hasOthers, hasObjects := others[f.Name]; hasObjects && !hasOthers {
+		if isNeeded, hasObjects := hasRego[f.Name]; hasObjects && !isNeeded {
 			delete(l.texts, f.Name)
 			f.Data = nil
 		}

@@ -54,7 +54,7 @@ func (d Decoder) DecodeAt(o *Object, path string, into any) []*Error {
 // Check is Decode that decodes nothing: into points to a value of the type.
 func (d Decoder) Check(o *Object, into any) []*Error {
 	c := &checker{Decoder: d, object: o}
-	c.value(o.document.Root(), reflect.TypeOf(into).Elem(), "")
+	c.value(o.Document().Root(), reflect.TypeOf(into).Elem(), "")
 	return c.errs
 }
 

@@ -129,18 +129,19 @@ const FilesKey = "x-admission-gateway-files"
 // Assemble returns the object that a draft of it has become.
 func (o *Object) Assemble(d *Draft) (*Object, error) {
 	t := &text{}
-	t.mark(o.position(o.document.Root()))
+	t.mark(o.position(o.Document().Root()))
 	t.enter(o.File)
 	t.draft(d)
 	if len(t.json) > maxExpandedBytes {
 		return nil, fmt.Errorf("must mean at most %d bytes of JSON in all, with what it refers to", maxExpandedBytes)
 	}
-	parsed, err := document.Parse(t.json, limitsOf(t.json))
+	p, _, err := parse(t.json)
 	if err != nil {
 		return nil, fmt.Errorf(notReadable, err)
 	}
+	p.keep()
 	made := *o
-	made.JSON, made.document, made.places, made.sum = t.json, parsed, &t.places, nil
+	made.JSON, made.parsed, made.places, made.sum = t.json, p, &t.places, nil
 	return &made, nil
 }
 

@@ -179,14 +179,15 @@ func (r *reader) add(t *text, failed bool) {
 
 // addFragment takes the document of a fragment.
 func (r *reader) addFragment(t *text) {
-	d, err := document.Parse(t.json, limitsOf(t.json))
+	p, _, err := parse(t.json)
 	switch {
 	case err != nil:
 		r.fail(t.position(0), "", notReadable, err)
 	case !r.held.keep(objectWeight(t.json)):
 		r.fail(t.position(0), "", "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
 	default:
-		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, document: d, places: &t.places})
+		p.keep()
+		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, parsed: p, places: &t.places})
 	}
 }
 
@@ -195,13 +196,12 @@ func (r *reader) addObject(t *text, path string, depth int) {
 		r.fail(t.position(0), path, "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
 		return
 	}
-	d, err := document.Parse(t.json, limitsOf(t.json))
+	p, d, err := parse(t.json)
 	if err != nil {
 		r.fail(t.position(0), path, notReadable, err)
 		return
 	}
-	d.Compact()
-	o := &Object{File: r.file, JSON: t.json, document: d, places: &t.places}
+	o := &Object{File: r.file, JSON: t.json, parsed: p, places: &t.places}
 	root := d.Root()
 	if depth == 0 && isOpenAPI(root) {
 		r.addOpenAPI(o)
@@ -228,6 +228,9 @@ func (r *reader) addObject(t *text, path string, depth int) {
 	metadata, _ := root.Get("metadata")
 	o.Name = stringMember(metadata, "name")
 	o.Namespace = stringMember(metadata, "namespace")
+	_, hasAnnotations := metadata.Get("annotations")
+	_, hasLabels := metadata.Get("labels")
+	o.IsAnnotated = hasAnnotations || hasLabels
 	r.objects = append(r.objects, o)
 }
 
@@ -256,10 +259,10 @@ func (r *reader) requiredString(o *Object, path, key string) string {
 	if path != "" {
 		at = path + "." + key
 	}
-	m, ok := o.document.Root().Get(key)
+	m, ok := o.Document().Root().Get(key)
 	switch {
 	case !ok:
-		r.fail(o.position(o.document.Root()), at, "Required value")
+		r.fail(o.position(o.Document().Root()), at, "Required value")
 	case m.Kind() != document.String:
 		r.fail(o.position(m), at, "must be a string")
 	case m.Is(""):

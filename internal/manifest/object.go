@@ -20,16 +20,18 @@ type Object struct {
 	APIVersion, Kind string
 	// Namespace and Name come from metadata and are empty if it has none.
 	Namespace, Name string
+	// IsAnnotated says that metadata has annotations or labels.
+	IsAnnotated bool
 	// JSON is the object as compact JSON, members in the file's order, numbers unrounded.
 	JSON []byte
 
-	document *document.Document // of JSON
-	places   *places            // in JSON
-	sum      *Sum               // nil until it is asked for
+	parsed *parsed // of JSON
+	places *places // in JSON
+	sum    *Sum    // nil until it is asked for
 }
 
 // Document is the object as it was parsed from JSON. It must not be edited or released.
-func (o *Object) Document() *document.Document { return o.document }
+func (o *Object) Document() *document.Document { return o.parsed.document() }
 
 // GroupVersion splits the object's apiVersion; the group of "v1" is empty.
 func (o *Object) GroupVersion() (group, version string) {

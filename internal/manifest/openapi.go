@@ -51,7 +51,7 @@ func documentsOpenAPI(doc *yaml.Node) bool {
 }
 
 func (r *reader) addOpenAPI(o *Object) {
-	root := o.document.Root()
+	root := o.Document().Root()
 	version, ok := root.Get(openAPIKey)
 	if !ok {
 		version, _ = root.Get(swaggerKey)
@@ -66,7 +66,7 @@ func (r *reader) addOpenAPI(o *Object) {
 
 // addOverlay takes an Overlay.
 func (r *reader) addOverlay(o *Object) {
-	version, _ := o.document.Root().Get(overlayKey)
+	version, _ := o.Document().Root().Get(overlayKey)
 	o.Overlay, o.Kind, o.APIVersion = true, "Overlay", textOf(version)
 	if o.APIVersion == "" {
 		r.fail(o.position(version), overlayKey, "must be the version of the specification that the overlay follows, such as '1.0.0'")
@@ -77,10 +77,11 @@ func (r *reader) addOverlay(o *Object) {
 
 // addTitled takes an object that is named by its title.
 func (r *reader) addTitled(o *Object) {
-	root := o.document.Root()
+	root := o.Document().Root()
 	info, _ := root.Get("info")
 	title, _ := info.Get("title")
 	o.Name = title.Str()
+	o.parsed.keep()
 	r.objects = append(r.objects, o)
 }
 

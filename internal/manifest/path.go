@@ -15,7 +15,7 @@ func (o *Object) Line(path string) int { return o.position(o.nearest(path)).line
 
 // nearest returns the value at a field path, or its closest ancestor.
 func (o *Object) nearest(path string) document.Node {
-	at := o.document.Root()
+	at := o.Document().Root()
 	for path != "" {
 		n, rest, ok := step(at, path)
 		if !ok {
@@ -53,7 +53,7 @@ func (o *Object) Where(path string) Place {
 
 // At returns the value at a field path, which must not be edited; false if there is none.
 func (o *Object) At(path string) (document.Node, bool) {
-	at := o.document.Root()
+	at := o.Document().Root()
 	for path != "" {
 		n, rest, ok := step(at, path)
 		if !ok {

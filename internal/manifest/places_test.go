@@ -136,7 +136,7 @@ func FuzzPositions(f *testing.F) {
 				same(a, b)
 			}
 		}
-		same(r.objects[0].document.Root(), d.Root())
+		same(r.objects[0].Document().Root(), d.Root())
 	})
 }
 

@@ -153,6 +153,9 @@ func (f *Files) keep(o *manifest.Object, plan *rollout.Plan, errs field.ErrorLis
 // annotation returns the annotation of a rollout and its position.
 func annotation(o *manifest.Object) (text, path string, found bool) {
 	path = "metadata.annotations[" + rollout.Annotation + "]"
+	if !o.IsAnnotated {
+		return "", path, false
+	}
 	annotations, _ := o.At("metadata.annotations")
 	n, found := annotations.Get(rollout.Annotation)
 	if !found {
