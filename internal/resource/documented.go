@@ -55,7 +55,7 @@ func cutTemplate(template string) ([]string, error) {
 	}
 	var p path
 	trimmed := strings.TrimSuffix(template, "/")
-	err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(trimmed))
+	err := p.scan(withoutBraces(trimmed))
 	switch {
 	case err != nil:
 		return fail("must be one that a request can have: %s", err.Error())

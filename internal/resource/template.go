@@ -144,12 +144,17 @@ func (e *TwinError) Error() string {
 		e.Template, e.Resource.GroupResource(), e.of.template, e.of.resource.GroupResource())
 }
 
+// withoutBraces returns a template in the characters of paths, which have no braces.
+func withoutBraces(template string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(template, "{", "("), "}", ")")
+}
+
 // parseTemplate cuts a template into segments and finds its variables.
 func parseTemplate(template string, r *Resource) ([]string, *endpoint, error) {
 	var p path
 	// The braces are not allowed in a path; everything else must have the same form as the requests
 	// that it is to match.
-	if err := p.scan(strings.NewReplacer("{", "(", "}", ")").Replace(template)); err != nil || p.disguised != "" || p.hasSlash || p.matrix != 0 || strings.Contains(template, "%") {
+	if err := p.scan(withoutBraces(template)); err != nil || p.disguised != "" || p.hasSlash || p.matrix != 0 || strings.Contains(template, "%") {
 		return nil, nil, fmt.Errorf("path '%s' must be plain segments or variables such as '{namespace}' and '{name}', each after a '/'", template)
 	}
 	if p.n == 0 || p.n > maxSegments-2 {
