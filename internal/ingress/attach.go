@@ -39,7 +39,7 @@ func (c *translation) hostsOf(r *routeObject) []string {
 	hosts := make([]string, 0, len(r.hosts))
 	for i, h := range r.hosts {
 		host := strings.ToLower(string(h))
-		if problem := hostProblem(host); problem != "" || host == "" {
+		if problem := c.hostProblem(host); problem != "" || host == "" {
 			if host == "" {
 				problem = "must not be empty"
 			}

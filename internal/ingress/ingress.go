@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/admission-gateway/gateway/internal/routing"
 )
@@ -32,13 +33,17 @@ func New(o Options) *Translator {
 
 // Translate translates a snapshot. Conditions that change have changed now.
 func (t *Translator) Translate(in *Objects, now time.Time) *Outcome {
+	typical := len(in.HTTPRoutes) + len(in.GRPCRoutes) // routes have one rule with one backend more often than not
 	c := &translation{
-		Translator: t, in: in, out: &Outcome{Table: &routing.Table{}},
+		Translator: t, in: in,
+		out: &Outcome{Table: &routing.Table{
+			Routes: make([]routing.Route, 0, typical), Backends: make([]routing.Backend, 0, min(typical, len(in.Services))),
+		}},
+		statuses: statuses{now: now, all: make([]Status, 0, typical)},
 		grants: grantsOf(in.ReferenceGrants), namespaces: namespacesOf(in.Namespaces, t.options.AreOfFiles),
 		services: servicesOf(in), secrets: byName(in.Secrets), configMaps: byName(in.ConfigMaps),
-		backends: map[backendKey]int{},
+		backends: make(map[backendKey]int, min(typical, len(in.Services))),
 	}
-	c.statuses.now = now
 	c.policies = c.tlsPolicies()
 	c.classes()
 	c.gateways()
@@ -48,6 +53,7 @@ func (t *Translator) Translate(in *Objects, now time.Time) *Outcome {
 	c.out.translation = c
 	t.pairs.turn()
 	t.cas.turn()
+	t.hosts.turn()
 	return c.out
 }
 
@@ -62,19 +68,19 @@ func (o *Outcome) Statuses(unserved map[string]string) []Status {
 
 // routes translates HTTPRoutes and GRPCRoutes, the oldest first.
 func (c *translation) routes() {
-	type one struct {
-		metav1.Object
-		translate func()
-	}
-	all := make([]one, 0, len(c.in.HTTPRoutes)+len(c.in.GRPCRoutes))
+	all := make([]metav1.Object, 0, len(c.in.HTTPRoutes)+len(c.in.GRPCRoutes))
 	for _, r := range c.in.HTTPRoutes {
-		all = append(all, one{r, func() { c.httpRoute(r) }})
+		all = append(all, r)
 	}
 	for _, r := range c.in.GRPCRoutes {
-		all = append(all, one{r, func() { c.grpcRoute(r) }})
+		all = append(all, r)
 	}
-	slices.SortStableFunc(all, older[one])
-	for i := range all {
-		all[i].translate()
+	for _, o := range byAge(all) {
+		switch r := o.(type) {
+		case *gatewayv1.HTTPRoute:
+			c.httpRoute(r)
+		case *gatewayv1.GRPCRoute:
+			c.grpcRoute(r)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func (c *translation) newListener(g *gateway, s *listenerSet, spec gatewayv1.Lis
 			l.unresolved = fault{string(gatewayv1.ListenerReasonInvalidRouteKinds), "no kind of route is supported for the protocol"}
 		}
 	}
-	if problem := hostProblem(l.host); problem != "" && !l.refused.is() {
+	if problem := c.hostProblem(l.host); problem != "" && !l.refused.is() {
 		l.refused = fault{string(gatewayv1.ListenerReasonUnsupportedValue), problem}
 	}
 	if spec.Port < 1 || spec.Port > 65535 {
@@ -69,10 +69,14 @@ func (l *listener) takes(kind string) bool {
 }
 
 // hostProblem says why a host, in lower case, cannot be served; "" if it can.
-func hostProblem(host string) string {
+func (c *translation) hostProblem(host string) string {
 	if host == "" {
 		return ""
 	}
+	return c.hosts.of(host, func() string { return hostProblem(host) })
+}
+
+func hostProblem(host string) string {
 	name, _ := strings.CutPrefix(host, "*.")
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
 		return fmt.Sprintf("the host '%s' is no name of a host: %s", host, errs[0])

@@ -69,6 +69,7 @@ type Translator struct {
 	options Options
 	pairs   kept[*corev1.Secret, pair]
 	cas     kept[*corev1.ConfigMap, authorities]
+	hosts   kept[string, string] // why they cannot be served
 }
 
 // kept remembers what was made of values of the last snapshot and of this one.

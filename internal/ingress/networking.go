@@ -165,7 +165,7 @@ func wildcardOf(host string) string {
 
 // mayHave reports whether a host belongs to the namespace of an Ingress, which takes it if it is free.
 func (r *reading) mayHave(l *ingressListeners, host, path string) bool {
-	if problem := hostProblem(host); problem != "" {
+	if problem := r.hostProblem(host); problem != "" {
 		r.problem(path, problem)
 		return false
 	}

@@ -4,20 +4,34 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// older compares objects as the API orders them if they conflict: by age, then by namespace and name.
-func older[T metav1.Object](a, b T) int {
-	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-	return cmp.Or(at.Compare(bt.Time), strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
-}
-
-// byAge returns objects with the oldest first.
+// byAge returns objects as the API orders them if they conflict: the oldest first, then by namespace and name, and then as
+// they came.
 func byAge[T metav1.Object](all []T) []T {
-	return slices.SortedStableFunc(slices.Values(all), older[T])
+	type aged struct { // what is compared, read once: the order of many objects takes a dozen comparisons of each
+		created         time.Time
+		namespace, name string
+		place           int
+	}
+	keys := make([]aged, len(all))
+	order := make([]*aged, len(all))
+	for i, o := range all {
+		keys[i] = aged{o.GetCreationTimestamp().Time, o.GetNamespace(), o.GetName(), i}
+		order[i] = &keys[i]
+	}
+	slices.SortFunc(order, func(a, b *aged) int {
+		return cmp.Or(a.created.Compare(b.created), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name), a.place-b.place)
+	})
+	sorted := make([]T, len(all))
+	for i, k := range order {
+		sorted[i] = all[k.place]
+	}
+	return sorted
 }
 
 func nameOf(o metav1.Object) types.NamespacedName {
