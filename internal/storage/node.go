@@ -51,12 +51,14 @@ func PathString(path resource.FieldPath) string {
 	return string(b)
 }
 
+var metadataName = document.NewName("metadata")
+
 // Metadata returns the metadata of an object. It is invalid if the object has none, and for nil.
 func Metadata(d *document.Document) document.Node {
 	if d == nil {
 		return document.Node{}
 	}
-	if metadata, _ := d.Root().Get("metadata"); metadata.Kind() == document.Object {
+	if metadata, found := d.Root().Step(&metadataName); found && metadata.Kind() == document.Object {
 		return metadata
 	}
 	return document.Node{}

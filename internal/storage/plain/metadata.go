@@ -17,18 +17,21 @@ import (
 // systemMembers are the members of metadata that a client cannot set when it creates an object.
 // Some have no other use here: fields are not managed on a plain backend, and selfLink is of the
 // past.
-var systemMembers = [...]string{"uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"}
+var systemMembers = document.NewNames([]string{"uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"})
 
 // dropSystemMetadata takes out what the system owns, before any policy sees the object that is to be created
 // (META-1).
 func (s objectStrategy) dropSystemMetadata(w *storage.Write) {
-	if s.c.Resource.Envelope != resource.Kubernetes {
-		return
+	if s.c.Resource.Envelope == resource.Kubernetes {
+		dropSystemMembers(w.Object, storage.Metadata(w.Object))
 	}
-	metadata := storage.Metadata(w.Object)
-	for _, name := range systemMembers {
-		if at, found := metadata.Get(name); found {
-			w.Object.Remove(at)
+}
+
+// dropSystemMembers takes what the system owns out of the metadata of an object.
+func dropSystemMembers(object *document.Document, metadata document.Node) {
+	for c := metadata.Children(); c.Valid(); c.Next() {
+		if c.Find(&systemMembers) >= 0 {
+			object.Remove(c.Node())
 		}
 	}
 }
@@ -39,29 +42,31 @@ func (s objectStrategy) SetMetadata(w *storage.Write) {
 	switch {
 	case s.c.Resource.Envelope != resource.Kubernetes:
 	case w.Creates():
-		s.setNewMetadata(w)
-		checkOwners(w, storage.Metadata(w.Object))
+		checkOwners(w, s.setNewMetadata(w))
 	case w.Existing.Object != nil && s.c.emulates(resource.SystemMetadata):
 		s.carryMetadata(w)
 	}
 }
 
-// setNewMetadata makes the metadata of a new object.
-func (s objectStrategy) setNewMetadata(w *storage.Write) {
-	s.dropSystemMetadata(w) // what a policy set
-	metadata := storage.EnsureMetadata(w.Object)
+// setNewMetadata makes the metadata of a new object, and returns it.
+func (s objectStrategy) setNewMetadata(w *storage.Write) (metadata document.Node) {
+	metadata = storage.EnsureMetadata(w.Object)
+	dropSystemMembers(w.Object, metadata) // which a policy set
 	if s.c.emulates(resource.SystemMetadata) {
 		w.Object.SetString(metadata, "uid", string(uuid.NewUUID()))
 		var now [len(time.RFC3339) + 2]byte
 		w.Object.Set(metadata, "creationTimestamp", append(time.Now().UTC().AppendFormat(append(now[:0], '"'), time.RFC3339), '"'))
 		w.Object.Set(metadata, "generation", []byte("1"))
 	}
-	base := storage.TextIn(metadata, "generateName")
-	if base != "" && storage.TextIn(metadata, "name") == "" && s.c.emulates(resource.GeneratedNames) {
+	if !s.c.emulates(resource.GeneratedNames) {
+		return metadata
+	}
+	if base := storage.TextIn(metadata, "generateName"); base != "" && storage.TextIn(metadata, "name") == "" {
 		w.Info.Name = storagenames.SimpleNameGenerator.GenerateName(base)
 		w.Object.SetString(metadata, "name", w.Info.Name)
 		w.HasGeneratedName = true
 	}
+	return metadata
 }
 
 // carryMetadata carries over what the system owns.

@@ -67,8 +67,11 @@ func (s objectStrategy) protectStatus(w *storage.Write) error {
 // not know that there is a status. A client of Kubernetes knows, and one that sends the stored one
 // loses nothing.
 func (s objectStrategy) warnOfStatus(w *storage.Write) {
+	if s.c.Resource.Envelope != resource.Bare || !s.c.isRegistered() {
+		return
+	}
 	sent, found := storage.Find(w.Object.Root(), s.c.status)
-	if !found || s.c.Resource.Envelope != resource.Bare || !s.c.isRegistered() {
+	if !found {
 		return
 	}
 	if stored, _ := storage.Find(w.Existing.Root(), s.c.status); stored.Valid() && document.EqualNodes(sent, stored) {
