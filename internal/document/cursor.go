@@ -104,7 +104,7 @@ func (c *Cursor) Mark(marks Marks) { c.e.meta |= marks.bits() }
 
 // SetNote is Node.SetNote.
 func (c *Cursor) SetNote(note int) {
-	c.e.meta = c.e.meta&(1<<noteShift-1) | uint32(note)<<noteShift
+	c.e.meta = c.e.meta&^noteMask | uint32(note)<<noteShift
 }
 
 // Note is Node.Note.

@@ -200,10 +200,16 @@ func (d *Document) isAlike(object, i uint32) bool {
 		return true // perhaps
 	}
 	tape, size := d.entries(), uint32(len(key))
-	for k := d.chainFirst(object); k != i; {
+	if size == 0 {
+		return false
+	}
+	for k := d.firstOf(tape, object); k != i; {
 		e := entryOf(tape, k)
-		if e.keyEnd-e.key == size && strings.EqualFold(d.keyOf(e), key) {
-			return true
+		if e.keyEnd-e.key == size {
+			// Most keys of one size differ in their first character, and a letter from its variant in one bit.
+			if other := d.source(e)[e.key:e.keyEnd]; (other[0]^key[0])&^0x20 == 0 && strings.EqualFold(viewString(other), key) {
+				return true
+			}
 		}
 		k = e.next
 	}

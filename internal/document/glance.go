@@ -43,7 +43,7 @@ type KindSet uint8
 func (s *KindSet) Add(kind Kind) { *s |= 1 << kind }
 
 // has reports whether the kind of an entry is in the set, by its meta.
-func (s KindSet) has(meta uint32) bool { return s>>(meta&kindMask)&1 != 0 }
+func (s KindSet) has(meta uint32) bool { return uint32(s)&(1<<(meta&kindMask)) != 0 }
 
 // Takes reports whether the value at the cursor is right.
 func (g *Glance) Takes(c *Cursor) bool { return g.takes(c.d, c.e, c.e.meta) }
@@ -54,7 +54,7 @@ func (g *Glance) takes(d *Document, e *entry, meta uint32) bool {
 
 // takesText is takes for all but integers.
 func (g *Glance) takesText(e *entry, meta uint32) bool {
-	return g.Kinds.has(meta) || meta&(kindMask|flagEscaped) == uint32(String) && e.end-e.off-g.shortest <= g.span
+	return meta&(kindMask|flagEscaped) == uint32(String) && e.end-e.off-g.shortest <= g.span || g.Kinds.has(meta)
 }
 
 // maxQuick is how many bytes a number may have whose value a Glance looks at: its digits cannot be too

@@ -23,6 +23,8 @@ type Noter struct {
 const (
 	noteShift = 17
 	MaxNote   = 1<<(32-noteShift) - 1
+
+	noteMask uint32 = MaxNote << noteShift
 )
 
 const flagMarks = flagSound | flagComplete
@@ -58,7 +60,7 @@ func (d *Document) TakeNotes(author *Noter) {
 // forgetNotes takes all notes off the tape.
 func (d *Document) forgetNotes() {
 	for i := range d.tape {
-		d.tape[i].meta &= (1<<noteShift - 1) &^ flagMarks
+		d.tape[i].meta &^= noteMask | flagMarks
 	}
 }
 
@@ -68,7 +70,7 @@ func (d *Document) NotedBy(author *Noter) bool { return d != nil && d.noter == a
 // SetNote writes a number up to MaxNote on the value; 0 takes it away.
 func (n Node) SetNote(note int) {
 	e := &n.d.tape[n.i]
-	e.meta = e.meta&(1<<noteShift-1) | uint32(note)<<noteShift
+	e.meta = e.meta&^noteMask | uint32(note)<<noteShift
 }
 
 // Note is the number that the author wrote on the value, 0 if there is none.

@@ -40,12 +40,12 @@ type Size struct{ Least, Most uint32 }
 // Known are the members that an object may have, by their names. It is a hash table like [Names], which
 // has all that is asked of most members in one cache line for each.
 type Known struct {
-	table    []knownMember // a power of two, at most half of it in use
-	slots    []uint32      // the places of the names in the table
-	names    Names
-	numbered bool
-	factor   uint32
-	shift    uint8
+	table  []knownMember // a power of two, at most half of it in use
+	slots  []uint32      // the places of the names in the table
+	names  Names
+	noted  uint32 // the bits of an entry's meta that get its number; none if members are not numbered
+	factor uint32
+	shift  uint8
 }
 
 // A KnownMember is what is asked of the members with a name.
@@ -60,19 +60,22 @@ type knownMember struct {
 	glance      Glance
 	first, last uint64
 	inside      *Form
-	place       uint16 // of the name, from 1
+	note        uint32 // the number of the name, from 1, as an entry's meta has it
 	size        uint8  // in bytes; 255 of a name that is not compared here
 	beyond      uint8  // the bits of first behind its end
 	bit         uint8
 	enters      KindSet
 }
 
-// NewKnown makes the table of names, which has what is asked of each. With numbered set, the number of
+// NewKnown makes the table of at most MaxNote names, which has what is asked of each. With numbered set, the number of
 // each member that has a name is noted on it, from 1.
 func NewKnown(names Names, members []KnownMember, numbered bool) *Known {
-	k := &Known{names: names, numbered: numbered, factor: names.factor, shift: names.shift}
 	if len(names.slots) == 0 {
 		return nil
+	}
+	k := &Known{names: names, factor: names.factor, shift: names.shift}
+	if numbered {
+		k.noted = noteMask
 	}
 	k.table, k.slots = make([]knownMember, len(names.slots)), make([]uint32, len(names.names))
 	for at, place := range names.slots {
@@ -80,7 +83,7 @@ func NewKnown(names Names, members []KnownMember, numbered bool) *Known {
 			continue
 		}
 		name, member := &names.names[place-1], &members[place-1]
-		m := knownMember{place: place, size: 255, bit: member.Bit, inside: member.Inside, glance: member.Glance}
+		m := knownMember{note: uint32(place) << noteShift, size: 255, bit: member.Bit, inside: member.Inside, glance: member.Glance}
 		if name.size-1 < maxShort {
 			m.first, m.last = name.first, name.last
 			m.size, m.beyond = uint8(name.size), uint8(64-8*min(name.size, 8))
@@ -93,9 +96,8 @@ func NewKnown(names Names, members []KnownMember, numbered bool) *Known {
 	return k
 }
 
-// at is an entry of the table, from any number on.
+// at is an entry of the table.
 func (k *Known) at(slot uint32) *knownMember {
-	slot &= uint32(len(k.table)) - 1
 	return (*knownMember)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(k.table)), uintptr(slot)*unsafe.Sizeof(knownMember{})))
 }
 
@@ -164,11 +166,11 @@ func (t *traversal) members(f *Form, at uint32) (marks uint32) {
 			key := unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.body)), e.key)
 			first, slot := load64(key, 0), e.hash*k.factor>>(k.shift&31)
 			for m = k.at(slot); uint32(m.size) != size || (first^m.first)<<(m.beyond&63) != 0 || size > 8 && load64(key, int(size)-8) != m.last; m = k.at(slot) {
-				if m.place == 0 {
+				if m.note == 0 {
 					m = nil
 					break
 				}
-				slot++
+				slot = (slot + 1) & uint32(len(k.table)-1)
 			}
 		} else if meta&flagRemoved != 0 {
 			goto next
@@ -180,22 +182,17 @@ func (t *traversal) members(f *Form, at uint32) (marks uint32) {
 			got, there := t.ask(f, at, i, -1)
 			marks, seen = marks&got, seen|there
 		case m.glance.takesText(e, meta) || meta&kindMask < uint32(Object) && m.takesScalar(d, e, meta):
-			if k.numbered {
-				meta = meta&(1<<noteShift-1) | uint32(m.place)<<noteShift
-			}
-			e.meta = meta | t.passed
+			e.meta = meta | m.note&k.noted | t.passed // a member that has a number keeps it
 			seen |= 1 << (m.bit & 63)
 			goto next
 		default:
-			if k.numbered {
-				e.meta = meta&(1<<noteShift-1) | uint32(m.place)<<noteShift
-			}
+			e.meta = meta | m.note&k.noted
 			if m.enters.has(meta) {
 				marks &= t.container(m.inside, i, meta)
 				seen |= 1 << (m.bit & 63)
 				break
 			}
-			got, there := t.ask(f, at, i, int(m.place)-1)
+			got, there := t.ask(f, at, i, int(m.note>>noteShift)-1)
 			marks, seen = marks&got, seen|there
 		}
 		if t.isOver {
@@ -295,15 +292,12 @@ func (t *traversal) ask(f *Form, at, i uint32, place int) (marks uint32, there u
 // entries are the entries of the tape, until one is added.
 func (d *Document) entries() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(d.tape)) }
 
-// firstOf is chainFirst. Most containers are as they were parsed.
+// firstOf is chainFirst. Most containers are as they were parsed, and have something in them.
 func (d *Document) firstOf(tape unsafe.Pointer, at uint32) uint32 {
-	if e := entryOf(tape, at); e.meta&(flagHead|flagIndexed) == 0 {
-		if e.last == 0 {
-			return 0
-		}
+	if e := entryOf(tape, at); e.meta&(flagHead|flagIndexed) == 0 && e.last != 0 {
 		return at + 1
 	}
-	return d.chainFirst(at)
+	return d.childrenOf(at)
 }
 
 // entryOf is the entry i of a tape, which must be there.

@@ -170,7 +170,7 @@ func traverseSlowly(container Node, f *Form, passed Marks, v *editor) (marks Mar
 			if place = known.names.Member(m); place >= 0 {
 				member := known.table[known.slots[place]]
 				inside, glance, bit = member.inside, member.glance, 1<<member.bit
-				if known.numbered {
+				if known.noted != 0 {
 					m.SetNote(place + 1)
 				}
 			}
