@@ -21,18 +21,19 @@ func (f *Fields) In(object Node, found []Node) (variant Node, name string) {
 		return Node{}, ""
 	}
 	d := object.d
-	for i := d.chainFirst(object.i); i != 0; i = d.chainNext(i) {
-		e := &d.tape[i]
-		if e.meta&flagRemoved != 0 {
-			continue
-		}
-		if place := f.names.find(d, e); place >= 0 {
-			if place < len(found) {
-				found[place] = Node{d, i}
+	tape := d.entries()
+	for i := d.firstOf(tape, object.i); int32(i) > 0; {
+		e := entryOf(tape, i)
+		if e.meta&flagRemoved == 0 {
+			if place := f.names.find(d, e); place >= 0 {
+				if place < len(found) {
+					found[place] = Node{d, i}
+				}
+			} else if name, ok := f.variants.Variant(d.keyOf(e)); ok {
+				return Node{d, i}, name
 			}
-		} else if name, ok := f.variants.Variant(d.keyOf(e)); ok {
-			return Node{d, i}, name
 		}
+		i = e.next
 	}
 	return Node{}, ""
 }

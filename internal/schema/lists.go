@@ -70,7 +70,7 @@ func (l *listType) repeatsAmongFew(found []document.Node, list document.Node, fi
 
 // value returns the value of an item's key, invalid if there is none. With filled set, a key that is missing has its default.
 func (l *listType) value(item document.Node, key int, filled bool) document.Node {
-	v, found := item.Lookup(l.keys[key])
+	v, found := item.Step(&l.keys[key])
 	if !found && filled {
 		return l.defaults[key]
 	}
