@@ -79,8 +79,9 @@ func (e *Exchanges) memory() *kept {
 // forget empties the memory for the next request.
 func (k *kept) forget() {
 	k.head, k.target = Kept(k.head), Kept(k.target)
-	if edited := k.edited; keptBytes < cap(edited) && cap(edited) <= sharedBytes {
-		largeBuffers.Put(&edited)
+	if keptBytes < cap(k.edited) && cap(k.edited) <= sharedBytes {
+		large := k.edited // a variable outside would be allocated for each request
+		largeBuffers.Put(&large)
 	}
 	k.edited = Kept(k.edited)
 	if k.before != nil {

@@ -90,3 +90,11 @@ func TestNothingIsSentWithoutMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestForgetAllocates: memory that is left to the next request is no reason to allocate.
+func TestForgetAllocates(t *testing.T) {
+	k := &kept{head: make([]byte, 100), edited: make([]byte, 100)}
+	if n := testing.AllocsPerRun(100, k.forget); n != 0 {
+		t.Errorf("to forget a request allocates %v times", n)
+	}
+}
