@@ -25,6 +25,7 @@ type socket struct {
 type bare struct {
 	raw  syscall.RawConn       // nil if the connection has none, or the system has no such calls
 	put  func(fd uintptr) bool // made once, so that a call allocates nothing
+	give func(fd uintptr)      // the same
 	rest []byte                // to be written
 	err  error                 // of the last write
 }
@@ -36,6 +37,7 @@ func (b *bare) open(c net.Conn) {
 	}
 	if b.raw = rawOf(c); b.raw != nil {
 		b.put = b.putRest
+		b.give = func(fd uintptr) { b.putRest(fd) }
 	}
 }
 
@@ -48,6 +50,19 @@ func (b *bare) write(p []byte) (int, error) {
 		err = b.err
 	}
 	return n, err
+}
+
+// offer writes what the socket takes at once, whatever the deadline, and returns how much that is. If something is wrong with
+// the connection, the next write says so.
+func (b *bare) offer(p []byte) (sent int) {
+	if b.raw == nil {
+		return 0
+	}
+	b.rest = p
+	_ = b.raw.Control(b.give)
+	sent = len(p) - len(b.rest)
+	b.rest, b.err = nil, nil
+	return sent
 }
 
 // putRest writes what the socket takes, and returns false if it takes no more at the moment.
@@ -64,6 +79,9 @@ func (b *bare) putRest(fd uintptr) bool {
 	}
 	return true
 }
+
+// putOver puts TLS over the socket, to which nothing is written past it from then on.
+func (s *socket) putOver(over net.Conn) { s.Conn, s.bare = over, bare{} }
 
 // write writes to the client.
 func (s *socket) write(p []byte) (int, error) {
@@ -90,12 +108,11 @@ func (s *socket) armWrite(d time.Duration) {
 // extend returns the deadline for something that may take d, and whether the one that is set is not
 // near enough.
 func extend(set time.Time, d time.Duration) (time.Time, bool) {
-	now := time.Now()
 	most := d + d/8
-	if left := set.Sub(now); d <= left && left <= most {
+	if left := time.Until(set); d <= left && left <= most { // Until reads one clock, Now reads two
 		return set, false
 	}
-	return now.Add(most), true
+	return time.Now().Add(most), true
 }
 
 // setReadDeadline and setWriteDeadline return no error: it would mean that the connection is
@@ -110,19 +127,23 @@ func (s *socket) setWriteDeadline(t time.Time) {
 	_ = s.SetWriteDeadline(t)
 }
 
-// send sends bytes to the client, which must take each part of them within a time.
+// sentPart is how much is written by one call.
+const sentPart = 128 << 10
+
+// send sends bytes to the client, which must take each part of them within a time. What it takes at once, which is all of most
+// answers, needs no deadline.
 func (s *socket) send(p []byte, within time.Duration) (int, error) {
-	const part = 128 << 10
-	sent := 0
-	for {
+	sent := s.bare.offer(p[:min(len(p), sentPart)])
+	for p = p[sent:]; len(p) > 0; {
 		s.armWrite(within)
-		n, err := s.write(p[:min(len(p), part)])
+		n, err := s.write(p[:min(len(p), sentPart)])
 		sent += n
 		p = p[n:]
-		if err != nil || len(p) == 0 {
+		if err != nil {
 			return sent, err
 		}
 	}
+	return sent, nil
 }
 
 // A pace is how fast a client takes an answer, beside the least that it has to. A client that is slower for a while uses up
@@ -158,20 +179,21 @@ func (p *pace) took(n int, within, most time.Duration) {
 
 // sendPaced is send for a part of an answer that may go on for long: the client must take it at a least pace too.
 func (s *socket) sendPaced(p []byte, pace *pace, within time.Duration) (int, error) {
-	const part = 128 << 10
-	sent := 0
-	for {
-		n := min(len(p), part)
+	sent := s.bare.offer(p[:min(len(p), sentPart)])
+	pace.took(sent, 0, within)
+	for p = p[sent:]; len(p) > 0; {
+		n := min(len(p), sentPart)
 		begin := time.Now()
 		s.armWrite(pace.allows(n, within))
 		n, err := s.write(p[:n])
 		pace.took(n, time.Since(begin), within)
 		sent += n
 		p = p[n:]
-		if err != nil || len(p) == 0 {
+		if err != nil {
 			return sent, err
 		}
 	}
+	return sent, nil
 }
 
 // close closes the connection from another goroutine, and waits for nothing.

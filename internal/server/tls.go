@@ -29,7 +29,8 @@ func (c *conn) handshake() bool {
 		return c.handshakeFailed(err)
 	}
 	c.server.mu.Lock() // a shutdown closes the socket that it finds
-	c.socket.Conn, c.made = over, c.peer.Made
+	c.socket.putOver(over)
+	c.made = c.peer.Made
 	c.server.mu.Unlock()
 	c.peer.Proto = "https"
 	c.peer.Shown = over.ConnectionState().PeerCertificates

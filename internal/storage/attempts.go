@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/clock"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
@@ -100,7 +101,7 @@ func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Res
 	if e.call.IsCall = e.Head.IsGRPC(); e.call.IsCall {
 		e.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
 	}
-	began := time.Now()
+	began := clock.After(e.Started)
 	e.call.Start = began
 	var attemptBy time.Time
 	if e.Limits != nil && e.Limits.AttemptTimeout > 0 && e.call.Upgrade == nil {

@@ -22,7 +22,8 @@ import (
 // request goes into them, its head and body, and the answer that goes back. Strings and bytes of the head
 // live as long as the request.
 type Exchanges struct {
-	Head *message.Head // as the client sent it
+	Started time.Time     // when the client's request was read
+	Head    *message.Head // as the client sent it
 	// From adds the client's address and user to every request that is made for it.
 	From     message.Forward
 	Body     []byte // of a write, in the client's own bytes or as the JSON made of them

@@ -12,8 +12,7 @@ type Request struct {
 	Subject
 	Exchanges
 
-	Started time.Time
-	Patch   PatchType
+	Patch PatchType
 	// Editor completes the body of Response on its way; nil if there is nothing to do.
 	Editor Editor
 }

@@ -58,7 +58,7 @@ func TestDeadline(t *testing.T) {
 		{resource.Options{Timeout: time.Second}, began.Add(time.Second)},
 		{resource.Options{Timeout: time.Second, Watch: true}, time.Time{}},
 	} {
-		r := &Request{Started: began}
+		r := &Request{Exchanges: Exchanges{Started: began}}
 		r.SetSubject(&resource.Info{Options: resource.Options{Timeout: time.Hour}}, nil) // of a target that is rewritten
 		r.SetSubject(&resource.Info{Options: c.options}, nil)
 		if got := r.Deadline(); !got.Equal(c.want) {

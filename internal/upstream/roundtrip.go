@@ -3,6 +3,7 @@ package upstream
 import (
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/clock"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
@@ -30,7 +31,7 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 	case err != nil:
 		sending.end()
 		err = sending.orFailed(err)
-		c.end(false, outcomeOf(err, req, s.isFresh))
+		c.end(false, outcomeOf(err, req, s.isFresh), clock.After(s.now))
 		return err
 	case req.Tunnel != nil:
 		pool, held := c.transport.pool, s.conn
@@ -43,7 +44,7 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 		resp.SetStream(stream)
 		return nil
 	}
-	c.end(sending.finish() && !c.answer.Close, outcomeOfStatus(c.answer.Status, req))
+	c.end(sending.finish() && !c.answer.Close, outcomeOfStatus(c.answer.Status, req), clock.After(s.now))
 	return nil
 }
 
@@ -185,13 +186,13 @@ func (cn *conn) release(isWhole bool, o balance.Outcome) {
 		surplus, end := cn.ahead()
 		isWhole = !surplus && !end
 	}
-	cn.end(isWhole, o)
+	cn.end(isWhole, o, time.Now())
 }
 
-// end ends the use of a connection: it is kept for the next exchange if it is reusable, else closed.
-func (cn *conn) end(isReusable bool, o balance.Outcome) {
+// end ends the use of a connection now: it is kept for the next exchange if it is reusable, else closed.
+func (cn *conn) end(isReusable bool, o balance.Outcome, now time.Time) {
 	cn.dropReader()
-	cn.transport.pool.put(cn.held, isReusable, o, time.Now())
+	cn.transport.pool.put(cn.held, isReusable, o, now)
 }
 
 // dropReader gives the buffer over the connection back.
