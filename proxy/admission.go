@@ -140,10 +140,13 @@ func (a *admitter) rehearse() {
 
 // reset forgets the request.
 func (a *admitter) reset() {
+	a.report.Reset()
+	if a.gateway == nil {
+		return // it has not begun
+	}
 	if a.attributes.Frame != nil {
 		a.attributes.Frame.Release()
 	}
-	a.report.Reset()
 	a.report.Observer, a.report.Decisions, a.report.Recorder = nil, nil, nil
 	a.referred.Reset()
 	if a.outside.admitter != nil {

@@ -17,6 +17,7 @@ import (
 // limits are the rate limits that match one request.
 type limits struct {
 	limiting
+	request cel.Request // what expressions see; zero before one is asked
 	charges ratelimit.Charges
 	lines   []byte // of the answer's head, which show what is left of the limits
 }
@@ -31,10 +32,9 @@ type limiting struct {
 	trail     *trail
 	admission *admitter
 
-	request    cel.Request // what expressions see, if there are any
-	retryAfter int         // seconds, if a rate limit refuses
-	refusedBy  string      // the rate limit that refuses
-	headers    headers     // what of the request's head they see
+	retryAfter int     // seconds, if a rate limit refuses
+	refusedBy  string  // the rate limit that refuses
+	headers    headers // what expressions see of the request's head
 }
 
 // begin prepares for a request.
@@ -44,6 +44,9 @@ func (l *limits) begin(h *handler) {
 
 // reset forgets the request.
 func (l *limits) reset() {
+	if l.request.Headers != nil {
+		l.request = cel.Request{}
+	}
 	l.charges.Reset()
 	l.limiting, l.lines = limiting{}, storage.Kept(l.lines)
 }

@@ -70,7 +70,9 @@ func (h *handler) resolveTarget() error {
 	h.scope = scopes.find(h.gateway, h.route, res, &h.request.Info, h.request.Info.Connect || h.upgrade.protocol != nil)
 	h.limits.begin(h)
 	h.permission.begin(h)
-	h.admission.begin(h)
+	if h.scope.isJudged {
+		h.admission.begin(h)
+	}
 	h.body.begin(h)
 	return nil
 }

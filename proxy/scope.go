@@ -45,6 +45,7 @@ type scope struct {
 	isForeseen  bool // policies may be asked before an object is read
 	isWatched   bool // answers are compared with what the document declares
 	isClosed    bool // requests have a method that no file describes, and could change what policies or a schema judge
+	isJudged    bool // requests are judged, if only by limits: they do not just pass
 	// held could have policies for requests, and has errors; nil: every folder of policy files is in force.
 	held *source.Folder
 	// plan says how far the description is in force; nil: for all requests.
@@ -83,6 +84,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		s.hasBody = s.operation != nil && len(s.operation.Bodies) > 0
 	}
 	s.isClosed = i.IsOtherMethod && r != nil && mayWrite(i) && set.Judges(r)
+	s.isJudged = !i.IsUndescribed || s.isClosed || s.limits != nil
 	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()
