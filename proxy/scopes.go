@@ -28,11 +28,12 @@ type scopes struct {
 	mostUnnamed int
 }
 
-// A shard is a part of the scopes. Its map is replaced, never changed, so that requests read it without a lock.
+// A shard is a part of the scopes. Its maps are replaced, never changed, so that requests read them without a lock.
 type shard struct {
-	scopes  atomic.Pointer[map[scopeKey]*scope]
-	adding  sync.Mutex
-	unnamed int // how many of them are of resources that no file describes
+	numbered atomic.Pointer[map[keyNumbers]*scope] // whose keys have no names
+	named    atomic.Pointer[map[scopeKey]*scope]
+	adding   sync.Mutex
+	unnamed  int // how many of the named ones are of resources that no file describes
 }
 
 const (
@@ -41,28 +42,35 @@ const (
 	shards, maxUnnamed, minUnnamed = 64, 64, 16
 )
 
-// A scopeKey identifies an operation within a set.
+// A scopeKey identifies the scope of an operation within a set.
 type scopeKey struct {
+	keyNumbers
+	keyNames
+}
+
+// keyNumbers are what of a key is no text. They are all of it for a resource that files describe and for a path that is no
+// resource, and are found in a third of the time.
+type keyNumbers struct {
 	route int
 	id    int // of a resource that files describe; -1 for any other, which is found by its names
-	prefix, group, version, resource,
-	subresource string
-	verb resource.Verb
 	// documented is 1 more than the ID of a documented operation, and 0 for all others.
 	documented                                                              int
+	verb                                                                    resource.Verb
+	prefix                                                                  uint8 // how long it is, which says which one it is
 	isResource, isUndescribed, isNamespaced, isItem, connects, isRedirected bool
 	// isOther says that files describe the path for other methods, and mayWrite that the method of such a request may change
 	// something.
 	isOther, mayWrite bool
 }
 
+// keyNames are those of a resource that no file describes, and of a subresource.
+type keyNames struct{ group, version, resource, subresource string }
+
 // keyOf returns the key of the operation that a request asks for. Its strings live as long as the request.
-func keyOf(route *route, r *resource.Resource, i *resource.Info, connects bool) scopeKey {
-	k := scopeKey{
-		route: route.index, id: -1, prefix: i.APIPrefix, subresource: i.Subresource, verb: i.Verb,
-		isResource: i.IsResource, isUndescribed: i.IsUndescribed, isNamespaced: i.Namespace != "", isItem: i.Name != "", connects: connects,
-		isRedirected: i.IsRedirected, isOther: i.IsOtherMethod, mayWrite: i.IsOtherMethod && mayWrite(i),
-	}
+func keyOf(route *route, r *resource.Resource, i *resource.Info, connects bool) (k scopeKey) {
+	k.route, k.id, k.verb, k.prefix, k.subresource = route.index, -1, i.Verb, uint8(len(i.APIPrefix)), i.Subresource
+	k.isResource, k.isUndescribed, k.isNamespaced, k.isItem, k.connects = i.IsResource, i.IsUndescribed, i.Namespace != "", i.Name != "", connects
+	k.isRedirected, k.isOther, k.mayWrite = i.IsRedirected, i.IsOtherMethod, i.IsOtherMethod && mayWrite(i)
 	if i.Documented != nil {
 		k.documented = 1 + i.Documented.ID
 	}
@@ -76,7 +84,7 @@ func keyOf(route *route, r *resource.Resource, i *resource.Info, connects bool) 
 
 // kept returns the key with strings of its own.
 func (k scopeKey) kept() scopeKey {
-	for _, s := range []*string{&k.prefix, &k.group, &k.version, &k.resource, &k.subresource} {
+	for _, s := range []*string{&k.group, &k.version, &k.resource, &k.subresource} {
 		*s = strings.Clone(*s)
 	}
 	return k
@@ -129,10 +137,10 @@ func (t *scopes) resolver(r *route) resource.Resolver {
 func (t *scopes) find(g *Gateway, route *route, r *resource.Resource, i *resource.Info, connects bool) *scope {
 	key := keyOf(route, r, i, connects)
 	in := &t.compiled[key.sum()&(len(t.compiled)-1)]
-	if s := in.all()[key]; s != nil {
+	if s := in.find(&key); s != nil {
 		return s
 	}
-	return in.add(key, g.newScope(t, route, r, i, connects), t.mostUnnamed)
+	return in.add(&key, g.newScope(t, route, r, i, connects), t.mostUnnamed)
 }
 
 // sum returns a number by which keys are spread over shards.
@@ -144,26 +152,32 @@ func (k *scopeKey) sum() int {
 	return sum
 }
 
-// all returns the scopes of the shard.
-func (in *shard) all() map[scopeKey]*scope {
-	if known := in.scopes.Load(); known != nil {
-		return *known
+// find returns the scope of a key; nil if there is none yet.
+func (in *shard) find(key *scopeKey) *scope {
+	if key.keyNames == (keyNames{}) {
+		if known := in.numbered.Load(); known != nil {
+			return (*known)[key.keyNumbers]
+		}
+	} else if known := in.named.Load(); known != nil {
+		return (*known)[*key]
 	}
 	return nil
 }
 
 // add keeps a scope, and returns it, or the one that another request has added meanwhile.
-func (in *shard) add(key scopeKey, s *scope, mostUnnamed int) *scope {
+func (in *shard) add(key *scopeKey, s *scope, mostUnnamed int) *scope {
 	in.adding.Lock()
 	defer in.adding.Unlock()
-	known := in.all()
-	if first := known[key]; first != nil {
+	if first := in.find(key); first != nil {
 		return first
 	}
-	more := maps.Clone(known)
-	if more == nil {
-		more = make(map[scopeKey]*scope, 1)
+	if key.keyNames == (keyNames{}) {
+		more := copyOf(&in.numbered)
+		more[key.keyNumbers] = s
+		in.numbered.Store(&more)
+		return s
 	}
+	more := copyOf(&in.named)
 	if key.id < 0 {
 		if in.unnamed >= mostUnnamed {
 			maps.DeleteFunc(more, func(k scopeKey, _ *scope) bool { return k.id < 0 })
@@ -172,6 +186,14 @@ func (in *shard) add(key scopeKey, s *scope, mostUnnamed int) *scope {
 		in.unnamed++
 	}
 	more[key.kept()] = s
-	in.scopes.Store(&more)
+	in.named.Store(&more)
 	return s
+}
+
+// copyOf returns a copy of scopes to which one is to be added.
+func copyOf[K comparable](known *atomic.Pointer[map[K]*scope]) map[K]*scope {
+	if all := known.Load(); all != nil {
+		return maps.Clone(*all)
+	}
+	return make(map[K]*scope, 1)
 }
