@@ -140,6 +140,7 @@ type Server struct {
 	watched   atomic.Pointer[peek.Set] // of silent clients; nil before the first of them
 
 	givingBack givingBack
+	crew       crew // for streams of HTTP/2
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
 	conns     map[connection]struct{}
@@ -199,7 +200,7 @@ const (
 // New returns a server that serves no listener yet.
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
-	s := &Server{handle: handle, parkAfter: defaultPark, conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s := &Server{handle: handle, parkAfter: defaultPark, crew: crew{dismissEvery: defaultDismiss}, conns: map[connection]struct{}{}, empty: make(chan struct{})}
 	s.settings.Store(settingsOf(o))
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
 	return s
@@ -252,7 +253,10 @@ func (s *Server) Drain() { s.phase.CompareAndSwap(serving, draining) }
 // requests in progress. Requests that are not done with ctx are cut, and its error is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.phase.Store(stopping)
-	defer func() { s.watched.Load().Close() }()
+	defer func() {
+		s.watched.Load().Close()
+		s.crew.end()
+	}()
 	s.closeListeners()
 	s.each(connection.stop)
 	if s.Open() == 0 {

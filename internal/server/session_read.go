@@ -255,12 +255,12 @@ func (s *session) startLate(x *streamExchange, id uint32) {
 	}
 }
 
-// start calls the handler for a stream, in a goroutine of its own.
+// start has the handler called for a stream, by a goroutine that serves no other one.
 func (s *session) start(x *streamExchange) {
 	if x.isStarted = true; x.late != nil {
 		x.late.Stop()
 	}
-	go x.serve()
+	s.server.crew.serve(x)
 }
 
 // trailers ends a body that has fields behind it.

@@ -86,9 +86,8 @@ func (s *session) newStream(id uint32) *streamExchange {
 }
 
 // serve calls the handler, and ends the stream. What the handler has left for later may go on for hours, and does so on a
-// goroutine of its own, because the stack of this one has grown by all that the handler did.
+// goroutine of its own, because the stack of this one has grown by all that the handler did. It implements work.
 func (x *streamExchange) serve() {
-	widen(false)
 	x.do(x.session.server.handle)
 	if x.later != nil {
 		go func() {
