@@ -68,6 +68,7 @@ type env struct {
 	*celgo.Env
 	plan.Language
 	interpreter interpreter.Interpreter
+	typing      *typing
 	stateless   bool // the variable state would be declared if there were a state
 
 	variables *apiservercel.DeclType // the type of the variable 'variables', whose fields are those of the policy that is compiled
@@ -95,18 +96,23 @@ func newEnv(declTypes []*apiservercel.DeclType, variables ...celgo.EnvOption) (*
 	if err != nil {
 		return nil, err
 	}
-	return assemble(extended, dispatcher), nil
+	return assemble(extended, dispatcher)
 }
 
-// assemble gives an environment what plans expressions in it.
-func assemble(extended *celgo.Env, dispatcher interpreter.Dispatcher) *env {
+// assemble gives an environment what checks and plans expressions in it.
+func assemble(extended *celgo.Env, dispatcher interpreter.Dispatcher) (*env, error) {
+	typing, err := typingOf(extended)
+	if err != nil {
+		return nil, err
+	}
 	values := plan.Adapter{Adapter: extended.CELTypeAdapter()}
 	attributes := interpreter.NewAttributeFactory(extended.Container, values, extended.CELTypeProvider())
 	return &env{
 		Env:         extended,
 		Language:    plan.Language{Types: extended.CELTypeProvider(), Adapter: values, Functions: dispatcher, Container: extended.Container},
 		interpreter: interpreter.NewInterpreter(dispatcher, extended.Container, extended.CELTypeProvider(), values, attributes),
-	}
+		typing:      typing,
+	}, nil
 }
 
 // A CompileError says why an expression cannot be compiled.
@@ -130,10 +136,7 @@ func (e *env) Compile(expression string) (ast *celgo.Ast, issues *celgo.Issues) 
 	if issues != nil {
 		return nil, issues
 	}
-	if ast, issues = e.Check(parsed); issues.Err() != nil {
-		return nil, issues
-	}
-	return ast, issues
+	return e.typing.check(parsed)
 }
 
 // parse parses an expression, unless it was parsed lately.

@@ -64,9 +64,7 @@ func parse(expression string) (*celgo.Ast, *celgo.Issues) {
 	}
 	source := common.NewTextSource(expression)
 	if tree := parser.Parse(expression, source); tree != nil {
-		parsed := celgo.ParsedExprToAstWithSource(nil, source)
-		*parsed.NativeRep() = *tree
-		return parsed, nil
+		return astOf(tree, source), nil
 	}
 	env, err := tracked()
 	if err != nil {

@@ -152,7 +152,10 @@ func (e *env) extend(options ...celgo.EnvOption) (*env, error) {
 			return nil, err
 		}
 	}
-	made := assemble(extended, dispatcher)
+	made, err := assemble(extended, dispatcher)
+	if err != nil {
+		return nil, err
+	}
 	made.stateless = e.stateless
 	return made, nil
 }

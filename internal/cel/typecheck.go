@@ -7,6 +7,7 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/decls"
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -136,7 +137,7 @@ type TypeChecker struct {
 
 // A typedEnv is an environment with typed variables, which the checkers of several policies share.
 type typedEnv struct {
-	*celgo.Env
+	*typing
 	verdicts  map[verdictKey]*verdict
 	variables *apiservercel.DeclType // its fields are those of the policy that is checked
 	roots     map[string]*apiservercel.DeclType
@@ -211,13 +212,13 @@ func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 		c.object = v.Object.types()
 	}
 	declared := []*apiservercel.DeclType{namespaceType(), requestType(), httpType(), variables}
-	options := []celgo.EnvOption{
-		celgo.Variable(plan.NameNamespaceObject, namespaceType().CelType()),
-		celgo.Variable(plan.NameRequest, requestType().CelType()),
-		celgo.Variable(plan.NameHTTP, httpType().CelType()),
-		celgo.Variable(plan.NameVariables, variables.CelType()),
-		celgo.Variable(plan.NameAuthorizer, library.AuthorizerType),
-		celgo.Variable(plan.NameRequestResource, library.ResourceCheckType),
+	named := []*decls.VariableDecl{
+		decls.NewVariable(plan.NameNamespaceObject, namespaceType().CelType()),
+		decls.NewVariable(plan.NameRequest, requestType().CelType()),
+		decls.NewVariable(plan.NameHTTP, httpType().CelType()),
+		decls.NewVariable(plan.NameVariables, variables.CelType()),
+		decls.NewVariable(plan.NameAuthorizer, library.AuthorizerType),
+		decls.NewVariable(plan.NameRequestResource, library.ResourceCheckType),
 	}
 	declare := func(t *ObjectType, suffix string, names ...string) {
 		typ := celgo.DynType
@@ -230,7 +231,7 @@ func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 			}
 		}
 		for _, name := range names {
-			options = append(options, celgo.Variable(name, typ))
+			named = append(named, decls.NewVariable(name, typ))
 		}
 	}
 	declare(v.Object, "", plan.NameObject, plan.NameOldObject)
@@ -239,20 +240,26 @@ func newTypedEnv(v TypedVariables) (*typedEnv, error) {
 	}
 	if state := stateType(v.States); state != nil {
 		declared = append(declared, state)
-		options = append(options, declareState(state))
-	}
-	if v.Mutating {
-		options = append(options, common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
+		named = append(named, decls.NewVariable(plan.NameState, state.CelType()))
 	}
 	if v.Defaulting {
-		options = append(options, celgo.Variable(plan.NameSelf, celgo.DynType))
+		named = append(named, decls.NewVariable(plan.NameSelf, celgo.DynType))
 	}
-	provider := apiservercel.NewDeclTypeProvider(declared...)
-	provider.SetRecognizeKeywordAsFieldName(true)
-	typeOptions, err := provider.EnvOptions(base().CELTypeProvider())
-	if err == nil {
-		c.Env, err = base().Extend(append(typeOptions, options...)...)
+	declTypes := apiservercel.NewDeclTypeProvider(declared...)
+	declTypes.SetRecognizeKeywordAsFieldName(true)
+	provider, err := declTypes.WithTypeProvider(base().CELTypeProvider())
+	if err != nil {
+		return nil, err
 	}
+	if !v.Mutating {
+		c.typing, err = newTyping(provider, named)
+		return c, err
+	}
+	made, err := base().Extend(celgo.CustomTypeProvider(provider), common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch())
+	if err != nil {
+		return nil, err
+	}
+	c.typing, err = typingOf(made, named...)
 	return c, err
 }
 
@@ -311,7 +318,7 @@ func (c *TypeChecker) check(p *Parsed) (ast *celgo.Ast, issues *celgo.Issues) {
 			}
 		}()
 		c.env.variables.Fields = c.fields
-		c.last.ast, c.last.issues = c.env.Check(tree)
+		c.last.ast, c.last.issues = c.env.typing.check(tree)
 	}
 	return c.last.ast, c.last.issues
 }
@@ -334,7 +341,7 @@ func (c *TypeChecker) Cost(p *Parsed) (units uint64, ok bool) {
 	v.isCosted = true
 	ast, _ := c.check(p)
 	sizes := &sizeEstimator{roots: c.env.roots}
-	cost, err := c.env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes})
+	cost, err := base().EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes})
 	v.units, v.hasUnits = cost.Max, err == nil && !sizes.unknown
 	return v.units, v.hasUnits
 }
