@@ -18,6 +18,7 @@ type Stream struct {
 	streamPosition
 
 	token openToken
+	ends  *skipper // of items that are there as a whole; nil before the first one
 }
 
 // StreamOptions say where the items are and how else to process the text.
@@ -80,7 +81,7 @@ const ownMemory = 16 << 10
 // Reset makes the Stream ready for a text.
 func (s *Stream) Reset(o StreamOptions, editor ItemEditor) {
 	o.Limits = o.Limits.withDefaults()
-	*s = Stream{o: o, editor: editor, streamPosition: streamPosition{stack: s.stack[:0]}, token: openToken{room: s.token.room}}
+	*s = Stream{o: o, editor: editor, streamPosition: streamPosition{stack: s.stack[:0]}, token: openToken{room: s.token.room}, ends: s.ends}
 	if o.Place == Sequence {
 		s.state = wantEnd
 	}
@@ -99,6 +100,9 @@ func (s *Stream) Listed() bool { return s.list.found }
 // goes on in the next part of the text is kept. An error, which is an [*Error] or the editor's,
 // ends the Stream; what is in dst then is still good.
 func (s *Stream) Append(dst, src []byte, most int) (out []byte, used int, err error) {
+	if s.ends != nil {
+		s.ends.forget()
+	}
 	if s.o.ItemsOnly {
 		return s.appendItems(dst, src, most)
 	}

@@ -230,6 +230,12 @@ func (s *Stream) tokenEnd(src []byte, i int) (end int, whole bool) {
 	case itemToken:
 		if first {
 			s.token.nested = 0
+			if s.ends == nil {
+				s.ends = new(skipper)
+			}
+			if end = s.ends.skip(src, i); end != broken {
+				return end, true
+			}
 		}
 		return s.itemEnd(src, i)
 	}
@@ -270,7 +276,7 @@ func (s *Stream) stringEnd(src []byte, i int) (end int, whole bool) {
 	return i, false
 }
 
-// itemEnd finds the end of an item by its brackets alone. The parser reads it afterwards.
+// itemEnd finds the end of an item of which a part is there, by its brackets alone. The parser reads it afterwards.
 func (s *Stream) itemEnd(src []byte, i int) (end int, whole bool) {
 	for i < len(src) {
 		if s.token.text != outsideText {

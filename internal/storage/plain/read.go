@@ -155,6 +155,9 @@ func (d *completion) completeOne(r *storage.Request) error {
 
 // carriesJSON reports whether a Content-Type says JSON, or a format based on it (RFC 6839).
 func carriesJSON(contentType []byte) bool {
+	if string(contentType) == storage.JSON {
+		return true
+	}
 	media, _, _ := bytes.Cut(contentType, []byte(";"))
 	media = bytes.ToLower(bytes.TrimSpace(media))
 	switch string(media) {
