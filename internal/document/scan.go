@@ -79,7 +79,7 @@ type scanner struct {
 	node    uint32
 	last    uint32 // the latest of its children
 	count   uint32 // how many they are
-	folds   uint64 // a bit for each of their keys, which keys share that differ in case alone
+	folds   uint64 // two bits for each of their keys, which keys share that differ in case alone
 	closing byte   // the mark that ends it
 
 	seeker // of the ends of strings

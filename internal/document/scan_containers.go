@@ -131,12 +131,12 @@ func (s *scanner) firstOf(node uint32) uint32 {
 	return node + 1
 }
 
-// isApart notes the coarse hash of a key of the object, and reports whether no earlier key has the
-// same bit.
+// isApart notes two bits of the coarse hash of a key of the object, and reports whether no earlier key
+// can have had both.
 func (s *scanner) isApart(fold uint64) bool {
-	bit, folds := uint64(1)<<(fold>>58), s.folds
-	s.folds = folds | bit
-	return folds&bit == 0
+	both, folds := uint64(1)<<(fold>>58)|1<<(fold>>52&63), s.folds
+	s.folds = folds | both
+	return folds&both != both
 }
 
 // text reads the string of the latest entry, which begins at i, whatever is in it.
