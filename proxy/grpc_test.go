@@ -56,17 +56,19 @@ func TestResetCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	over := make(chan struct{})
 	backend := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		if method, _ := grpc.MethodFromServerStream(s); method == "/a.B/Begun" {
 			if err := s.SendHeader(nil); err != nil {
 				return err
 			}
 		}
-		<-s.Context().Done()
-		return s.Context().Err()
+		<-over // not for its context, whose end it would answer before the server resets the stream
+		return nil
 	}))
 	go func() { _ = backend.Serve(l) }() // until Stop
 	defer backend.Stop()
+	defer close(over)
 	failing := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	failing.Config.Protocols = new(http.Protocols)
 	failing.Config.Protocols.SetUnencryptedHTTP2(true)
