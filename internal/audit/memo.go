@@ -1,6 +1,10 @@
 package audit
 
-import "time"
+import (
+	"slices"
+	"time"
+	"unsafe"
+)
 
 // A memo keeps members of the event before as text, which most events have in common with the one before: who asks for
 // what, and the time up to the second. It belongs to one goroutine. A nil memo keeps no member.
@@ -19,38 +23,32 @@ const maxValues, maxPart = 12, 1 << 10
 
 // A part is the text of some members, and the values that it was made of.
 type part struct {
-	mark    int // see is
-	lengths [maxValues]int
-	number  int // of values
-	values  []byte
-	text    []byte
+	mark   int               // see is
+	number int               // of values
+	values [maxValues]string // in room
+	room   []byte
+	text   []byte
 }
 
 // is reports whether the part is made of these values. A mark says how those that are lists are parted.
 func (p *part) is(mark int, values []string) bool {
-	if len(p.text) == 0 || p.mark != mark || p.number != len(values) {
-		return false
-	}
-	rest := p.values
-	for i, v := range values {
-		if n := p.lengths[i]; len(v) != n || string(rest[:n]) != v {
-			return false
-		}
-		rest = rest[len(v):]
-	}
-	return true
+	return len(p.text) > 0 && p.mark == mark && slices.Equal(p.values[:p.number], values)
 }
 
 // keep keeps the text that was made of the values, unless it is long.
 func (p *part) keep(mark int, values []string, text []byte) {
-	p.text, p.values = p.text[:0], p.values[:0]
+	p.text, p.room = p.text[:0], p.room[:0]
 	if len(text) > maxPart {
 		return
 	}
 	p.mark, p.number, p.text = mark, len(values), append(p.text, text...)
+	for _, v := range values {
+		p.room = append(p.room, v...)
+	}
+	rest := p.room
 	for i, v := range values {
-		p.lengths[i] = len(v)
-		p.values = append(p.values, v...)
+		p.values[i] = unsafe.String(unsafe.SliceData(rest), len(v))
+		rest = rest[len(v):]
 	}
 }
 
