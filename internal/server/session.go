@@ -18,7 +18,7 @@ import (
 )
 
 // A session is the connection of a client that speaks HTTP/2. The goroutine of the connection reads
-// frames. Each stream has a goroutine of its own, which calls the handler. A goroutine that has frames to send
+// frames. Each stream has a goroutine of the server's crew, which calls the handler. A goroutine that has frames to send
 // adds them to what is pending; one of them at a time writes all of that.
 //
 // All that streams hold of what the client sends is of the budget for requests; what the client can
