@@ -16,7 +16,7 @@ import (
 )
 
 // FuzzTranslate translates any objects, whose names are of a few so that they refer to each other. The table must be
-// whole, and the same objects must come to the same.
+// whole, and the same objects must come to the same, whatever was translated before.
 func FuzzTranslate(f *testing.F) {
 	for seed := range int64(4) {
 		f.Add(seed, seed%2 == 0)
@@ -32,6 +32,38 @@ func TestTranslateAny(t *testing.T) {
 }
 
 func checkAny(t *testing.T, fill *randfill.Filler, isOfFiles bool) {
+	objects, options := anyObjects(fill), Options{AreOfFiles: isOfFiles, Published: []string{"192.0.2.1"}}
+	translator := New(options)
+	first := translator.Translate(objects, now)
+	checkTable(t, first.Table)
+	for _, s := range first.Statuses(nil) {
+		if _, err := s.Target(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameOutcome(t, first, translator.Translate(objects, now))
+	for range 3 { // some of the objects change, others go
+		next := anyObjects(fill)
+		was := reflect.ValueOf(objects).Elem()
+		for field, is := range reflect.ValueOf(next).Elem().Fields() {
+			before := was.FieldByIndex(field.Index)
+			reflect.Copy(is, before.Slice(before.Len()/2, before.Len()))
+		}
+		sameOutcome(t, New(options).Translate(next, now), translator.Translate(next, now))
+		objects = next
+	}
+}
+
+// sameOutcome fails if the same objects do not come to the same.
+func sameOutcome(t *testing.T, first, again *Outcome) {
+	t.Helper()
+	if !reflect.DeepEqual(first.Table, again.Table) || !reflect.DeepEqual(first.Problems, again.Problems) || !reflect.DeepEqual(first.Statuses(nil), again.Statuses(nil)) {
+		t.Fatalf("the same objects come to\n%s\nand then to\n%s", show(first), show(again))
+	}
+}
+
+// anyObjects returns any objects, of which the GatewayClasses are the controller's.
+func anyObjects(fill *randfill.Filler) *Objects {
 	objects := &Objects{}
 	anyOf(fill).Fill(objects)
 	for _, field := range reflect.ValueOf(objects).Elem().Fields() {
@@ -46,18 +78,7 @@ func checkAny(t *testing.T, fill *randfill.Filler, isOfFiles bool) {
 	for _, c := range objects.GatewayClasses {
 		c.Spec.ControllerName = DefaultController
 	}
-	translator := New(Options{AreOfFiles: isOfFiles, Published: []string{"192.0.2.1"}})
-	first := translator.Translate(objects, now)
-	checkTable(t, first.Table)
-	for _, s := range first.Statuses(nil) {
-		if _, err := s.Target(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	again := translator.Translate(objects, now)
-	if !reflect.DeepEqual(first.Table, again.Table) || !reflect.DeepEqual(first.Problems, again.Problems) || !reflect.DeepEqual(first.Statuses(nil), again.Statuses(nil)) {
-		t.Fatalf("the same objects come to\n%s\nand then to\n%s", show(first), show(again))
-	}
+	return objects
 }
 
 // checkTable fails if an index of a table is out of range, or a part of it cannot be.
