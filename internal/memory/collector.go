@@ -12,7 +12,7 @@ const (
 	sparingPercent = 50
 	// sparingHeap is how large the heap may become before that, in bytes, whatever part of it is garbage. The collector marks
 	// all that is alive each time it runs: to run it often while the heap grows to this size would not lower the peak.
-	sparingHeap = 96 << 20
+	sparingHeap = 64 << 20
 	// largestPercent is GOGC at most: it counts for one collection more if the heap is large by then and no call of Pace has
 	// come between.
 	largestPercent = 200

@@ -43,9 +43,9 @@ func TestPercentFor(t *testing.T) {
 		live, scanned uint64
 		want          int
 	}{
-		{32 << 20, 0, 199},
-		{20 << 20, 3 << 20, 200},
-		{48 << 20, 0, 99},
+		{32 << 20, 0, 99},
+		{20 << 20, 3 << 20, 191},
+		{40 << 20, 0, 59},
 		{64 << 20, 0, 50},
 		{95 << 20, 0, 50},
 		{sparingHeap, 0, 50},
@@ -67,7 +67,7 @@ func TestPace(t *testing.T) {
 		return int(sample[0].Value.Uint64() >> 20)
 	}
 	done := Spare()
-	for _, test := range []struct{ alive, least, most int }{{40, 92, 102}, {200, 300, 320}, {50, 92, 102}} {
+	for _, test := range []struct{ alive, least, most int }{{30, 60, 70}, {200, 300, 320}, {40, 60, 70}} {
 		ballast := make([]byte, test.alive<<20)
 		runtime.GC()
 		Pace()
