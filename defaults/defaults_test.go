@@ -27,9 +27,19 @@ func compiled(t testing.TB, text string, o schema.Options) *schema.Schema {
 	return s
 }
 
+// applied fills in the defaults, of the object as a whole, and of what has to be read of it.
 func applied(t testing.TB, s *schema.Schema, text string) string {
 	t.Helper()
-	d, err := document.Parse([]byte(text), document.Limits{})
+	whole := appliedBy(t, s, text, document.Limits{})
+	if got := appliedBy(t, s, text, document.Limits{Outline: document.NewOutline(s.DefaultedParts())}); got != whole {
+		t.Errorf("of %s parts were read\n got %s\nwant %s", text, got, whole)
+	}
+	return whole
+}
+
+func appliedBy(t testing.TB, s *schema.Schema, text string, limits document.Limits) string {
+	t.Helper()
+	d, err := document.Parse([]byte(text), limits)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
