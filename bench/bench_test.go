@@ -40,7 +40,8 @@ func TestPeersPassThrough(t *testing.T) {
 	backend := listen(t, serveBackend)
 	for name, address := range map[string]string{
 		"backend":  backend,
-		"fasthttp": listen(t, func(l net.Listener) error { return serveFasthttp(l, backend) }),
+		"fasthttp": listen(t, func(l net.Listener) error { return serveFasthttp(l, backend, atOnce) }),
+		"in turn":  listen(t, func(l net.Listener) error { return serveFasthttp(l, backend, inTurn()) }),
 		"net/http": listen(t, func(l net.Listener) error { return serveNetHTTP(l, backend, "") }),
 	} {
 		if err := checkPassThrough(address); err != nil {

@@ -36,15 +36,31 @@ func servePeer(name, listen, backend, certificate string) error {
 	case "backend-grpc":
 		return serveGRPCBackend(listener)
 	case "fasthttp":
-		return serveFasthttp(listener, backend)
+		return serveFasthttp(listener, backend, atOnce)
+	case "fasthttp-turns":
+		return serveFasthttp(listener, backend, inTurn())
 	case "net-http":
 		return serveNetHTTP(listener, backend, certificate)
 	}
 	return fmt.Errorf("no peer is named %q", name)
 }
 
-// serveFasthttp is the smallest proxy that fasthttp allows: one client, the request and the answer passed through.
-func serveFasthttp(listener net.Listener, backend string) error {
+// atOnce lets exchanges come as the clients ask for them.
+func atOnce(exchange func()) { exchange() }
+
+// inTurn returns a function that lets exchanges come one after the other.
+func inTurn() func(exchange func()) {
+	var turn sync.Mutex
+	return func(exchange func()) {
+		turn.Lock()
+		defer turn.Unlock()
+		exchange()
+	}
+}
+
+// serveFasthttp is the smallest proxy that fasthttp allows: one client, the request and the answer passed through. It calls
+// lead with each exchange with the backend. A proxy whose writes to one object may not meet has them come in turn.
+func serveFasthttp(listener net.Listener, backend string, lead func(exchange func())) error {
 	client := fasthttp.HostClient{
 		Addr: backend, MaxConns: 1024, ReadBufferSize: peerBuffer, WriteBufferSize: peerBuffer,
 		MaxIdemponentCallAttempts: 1, NoDefaultUserAgentHeader: true,
@@ -52,9 +68,11 @@ func serveFasthttp(listener net.Listener, backend string) error {
 	server := fasthttp.Server{
 		ReadBufferSize: peerBuffer, WriteBufferSize: peerBuffer, NoDefaultServerHeader: true,
 		Handler: func(ctx *fasthttp.RequestCtx) {
-			if err := client.Do(&ctx.Request, &ctx.Response); err != nil {
-				ctx.Error(err.Error(), fasthttp.StatusBadGateway)
-			}
+			lead(func() {
+				if err := client.Do(&ctx.Request, &ctx.Response); err != nil {
+					ctx.Error(err.Error(), fasthttp.StatusBadGateway)
+				}
+			})
 		},
 	}
 	return server.Serve(listener)

@@ -35,6 +35,11 @@ func targets() []Target {
 			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("fasthttp", listen), nil },
 		},
 		{
+			// What the row for one object waits for, without all else that the gateway does for a PATCH.
+			Name: turnsTarget, Title: "minimal fasthttp proxy, one exchange at a time", Check: checkPassThrough,
+			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("fasthttp-turns", listen), nil },
+		},
+		{
 			Name: netTarget, Title: "net/http ReverseProxy", Check: checkPassThrough,
 			Command: func(m *Machine, listen string) ([]string, error) { return m.peer("net-http", listen), nil },
 		},
@@ -143,13 +148,14 @@ func chosen(names []string) ([]Target, error) {
 func loads() []Load {
 	const one = collection + "/" + objectName
 	return append([]Load{
-		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, []string{emulationTarget, contestedTarget, identityTarget, validatedTarget, etagsTarget})...)},
-		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, featureNames(features()), []string{emulationTarget, contestedTarget, identityTarget, documentedTarget})...)},
+		{Name: postLoad, Method: http.MethodPost, Path: collection, Body: workloadJSON, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, []string{emulationTarget, contestedTarget, turnsTarget, identityTarget, validatedTarget, etagsTarget})...)},
+		{Name: getLoad, Method: http.MethodGet, Path: one, Only: without(slices.Concat(secureTargets, http2Targets, regoTargets, constraintTargets, routesTargets, policiesTargets, featureNames(features()), []string{emulationTarget, contestedTarget, turnsTarget, identityTarget, documentedTarget})...)},
 		{Name: userLoad, Method: http.MethodGet, Path: one, AsUser: true, Only: []string{gatewayTarget, identityTarget}},
 		{Name: putLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), IsSpread: true, Only: []string{gatewayTarget, emulationTarget}},
 		{Name: patchLoad, Method: http.MethodPatch, Path: one, ContentType: mergePatch, Body: []byte(scaling), IsSpread: true,
 			Only: []string{gatewayTarget, validatedTarget, emulationTarget}},
 		{Name: onePatchLoad, Method: http.MethodPatch, Path: collection + "/" + contestedName, ContentType: mergePatch, Body: []byte(scaling), IsChanging: true, Only: []string{contestedTarget}},
+		{Name: turnsLoad, Method: http.MethodPut, Path: one, Body: changedWorkload(), Only: []string{turnsTarget}},
 	}, slices.Concat(largeLoads(), latencyLoads(), policiesLoads(), http2Loads(), regoLoads(), constraintLoads(), routesLoads(), secureLoads())...)
 }
 

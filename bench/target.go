@@ -24,6 +24,7 @@ var peerConfigs embed.FS
 const (
 	nginxTarget     = "nginx"
 	fasthttpTarget  = "fasthttp"
+	turnsTarget     = "fasthttp-turns"
 	netTarget       = "net-http"
 	admissionTarget = "gateway-admission"
 	gatewayTarget   = "gateway"

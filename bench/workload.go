@@ -63,6 +63,7 @@ const (
 	putLoad      = "PUT 1.3 KB to 1000 objects"
 	patchLoad    = "PATCH of 1000 objects"
 	onePatchLoad = "PATCH of one object by 64 clients"
+	turnsLoad    = "PUT by 64 clients in turn"
 	userLoad     = "GET with a JWT"
 
 	mergePatch = "application/merge-patch+json"
