@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/stack"
 )
 
 // A crew serves one piece of work after the other on goroutines that it keeps. A new goroutine has a small stack, which grows
@@ -54,7 +56,7 @@ func (c *crew) take() chan work {
 
 // run serves a piece of work, and those that come after it until it is dismissed.
 func (c *crew) run(w work) {
-	widen(false)
+	stack.Widen()
 	for next := make(chan work, 1); w != nil; w = <-next {
 		if w.serve(); !c.rest(next) {
 			return

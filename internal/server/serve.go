@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/stack"
 )
 
 // serve serves the requests of the connection, to the last or until it is parked.
@@ -27,7 +28,7 @@ func (c *conn) serve() {
 // serveRequests serves requests for as long as this goroutine is to do that.
 func (c *conn) serveRequests() {
 	for c.exchange.request.Refusal != nil || c.next() {
-		widen(false)
+		stack.Widen()
 		if c.exchange.beginsHTTP2 {
 			newSession(c).serve()
 			return
@@ -41,20 +42,6 @@ func (c *conn) serveRequests() {
 		}
 	}
 }
-
-// widen makes the stack of the goroutine as large as most requests need it, before there are many calls on it: it would grow
-// in their midst otherwise, and be copied call by call. The room is reserved on entry, and never used.
-//
-//go:noinline
-func widen(isUsed bool) {
-	if isUsed {
-		var room [5 << 10]byte
-		use(&room)
-	}
-}
-
-//go:noinline
-func use(room *[5 << 10]byte) { room[0]++ }
 
 // goOn sends the rest of an answer that may go on for hours, and serves the requests after it. It has a goroutine of its
 // own, because the stack of the one before has grown with the request.

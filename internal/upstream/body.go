@@ -51,13 +51,18 @@ func (b *Body) Ready() bool {
 // Wait waits until a Read would find something, if only the end. It takes no memory for the time, neither the caller's nor
 // the connection's buffer, which others use meanwhile. A Read would return the same error.
 func (b *Body) Wait() error {
-	if b.Ready() {
-		return nil
+	if !b.Ready() {
+		if err := b.arm(); err != nil {
+			return err
+		}
+		if err := b.fail(b.from.wait()); err != nil {
+			return err
+		}
 	}
-	if err := b.arm(); err != nil {
-		return err
+	if b.err == nil {
+		b.from.prepare()
 	}
-	return b.fail(b.from.wait())
+	return nil
 }
 
 // Trailers returns the fields that came behind the body, once a read has returned io.EOF. Those of HTTP/1.1 are read and

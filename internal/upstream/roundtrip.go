@@ -5,6 +5,8 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/clock"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/secure"
+	"github.com/admission-gateway/gateway/internal/stack"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
@@ -172,6 +174,13 @@ func (cn *conn) wait() error {
 	err := cn.await()
 	cn.br = cn.transport.reader(cn)
 	return err
+}
+
+// prepare implements source. To decrypt takes many calls and a large stack.
+func (cn *conn) prepare() {
+	if _, isSecure := cn.Conn.(*secure.Conn); isSecure {
+		stack.Widen()
+	}
 }
 
 // interrupt implements source. If it fails the connection is dead, and a read sees that.

@@ -232,6 +232,9 @@ func (x *stream) isOver() bool { return x.on.IsOver() }
 // wait implements source.
 func (x *stream) wait() error { return x.on.Wait(x.by) }
 
+// prepare implements source. The goroutine of the connection decrypts.
+func (x *stream) prepare() {}
+
 // interrupt implements source.
 func (x *stream) interrupt() { x.on.Interrupt() }
 

@@ -23,6 +23,8 @@ type source interface {
 	isOver() bool
 	// wait waits until a read would find something, and takes no memory meanwhile.
 	wait() error
+	// prepare is called before reads of a goroutine that has made few calls.
+	prepare()
 	// interrupt makes a read or a wait in progress return.
 	interrupt()
 	// trailers returns the fields behind the body, once it was read to its end.

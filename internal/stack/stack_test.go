@@ -1,4 +1,4 @@
-package server
+package stack
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 func TestWiden(t *testing.T) {
 	isMoved := make(chan bool)
 	go func() {
-		widen(false)
+		Widen()
 		var here byte
 		before := uintptr(unsafe.Pointer(&here))
 		descend(12)
