@@ -6,7 +6,7 @@ import (
 )
 
 // A Checked is an expression as it was checked. Explanations are derived from it
-// (package explain) when it is compiled; nothing keeps it longer.
+// (package explain); it is large, and they do not keep it.
 type Checked struct {
 	Program *Program
 	AST     *celast.AST
@@ -37,4 +37,41 @@ func (c *Checked) Part(e celast.Expr) *Program {
 	}
 	p.optionalOld = c.Program.optionalOld
 	return p
+}
+
+// A Source checks a condition once more. It is safe for concurrent use.
+type Source struct {
+	program *Program
+	env     *env
+}
+
+// Source returns what a condition can be checked again by. It is nil if that depends on variables of the policy, or needs an
+// environment that no other policy has: they are large to keep.
+func (c *AdmissionCompiler) Source(of *Checked) *Source {
+	if !c.isShared || len(c.list.names) > 0 {
+		return nil
+	}
+	return &Source{of.Program, of.env.apart()}
+}
+
+// Check checks the expression again. It returns nil if that fails.
+func (s *Source) Check() *Checked {
+	ast, issues := s.env.Compile(s.program.source)
+	if issues != nil {
+		return nil
+	}
+	return &Checked{s.program, ast.NativeRep(), s.env, nil}
+}
+
+// apart returns the environment without what only the load of a set has, which is large and serves one goroutine.
+func (e *env) apart() *env {
+	if e.common == nil {
+		return e
+	}
+	if e.alone == nil {
+		alone := *e
+		alone.common = nil
+		e.alone = &alone
+	}
+	return e.alone
 }

@@ -73,6 +73,7 @@ type env struct {
 
 	variables *apiservercel.DeclType // the type of the variable 'variables', whose fields are those of the policy that is compiled
 	common    *Common                // has expressions that were parsed; nil: each is parsed when it is compiled
+	alone     *env                   // the same without common, once it was asked for
 }
 
 // newEnv adds variables and their types to the base environment. It does what EnvSet.Extend does for stored expressions,

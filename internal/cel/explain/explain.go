@@ -11,10 +11,22 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
-// ofCondition finds out what a condition demands.
-func ofCondition(c *cel.Checked, known *knowledge) *Explanation {
+// demandsOf takes a condition apart.
+func demandsOf(c *cel.Checked, known *knowledge) *clause {
 	d := deriver{reader: reader{ast: c.AST, variables: known}, checked: c}
-	return &Explanation{program: c.Program, field: fieldOf(c.AST, known), whenTrue: d.clause(c.AST.Expr(), true)}
+	return d.clause(c.AST.Expr(), true)
+}
+
+// demands is what must hold for the condition to be true; nil if that cannot be found out.
+func (x *Explanation) demands() *clause {
+	if x.source != nil {
+		x.once.Do(func() {
+			if c := x.source.Check(); c != nil {
+				x.whenTrue = demandsOf(c, nil)
+			}
+		})
+	}
+	return x.whenTrue
 }
 
 // OfRules explains the rules of a schema, in their places; nil for a rule that did not compile.
@@ -22,7 +34,7 @@ func OfRules(checked []*cel.Checked) []*Explanation {
 	all := make([]*Explanation, len(checked))
 	for i, c := range checked {
 		if c != nil {
-			all[i] = ofCondition(c, nil)
+			all[i] = &Explanation{program: c.Program, field: fieldOf(c.AST, nil), whenTrue: demandsOf(c, nil)}
 		}
 	}
 	return all
@@ -90,7 +102,9 @@ type explainer struct {
 func (x *explainer) run(of *Explanation) error {
 	return of.program.Around(x.frame, x.vars, func() {
 		x.path = of.field
-		x.explain(of.whenTrue)
+		if c := of.demands(); c != nil {
+			x.explain(c)
+		}
 	})
 }
 

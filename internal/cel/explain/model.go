@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/google/cel-go/common/types/ref"
 
@@ -16,11 +17,13 @@ type Explanation struct {
 
 	// what must hold for a condition to be true, and what must for it to be false
 	whenTrue, whenFalse *clause
+
+	source *cel.Source // gives whenTrue when it is asked for first; nil: it is there
+	once   sync.Once
 }
 
-// A clause is a condition taken apart: what must hold, and its parts. It is made when the
-// condition is compiled, so that a request whose object fails it evaluates only what is needed to
-// find the part that failed.
+// A clause is a condition taken apart: what must hold, and its parts. It is made once, so that a
+// request whose object fails it evaluates only what is needed to find the part that failed.
 type clause struct {
 	kind   clauseKind
 	want   bool   // the value of the expression that holds

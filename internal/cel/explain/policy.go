@@ -59,7 +59,11 @@ func (c *Compiler) Condition(expression string) (*cel.Program, *Explanation, err
 		if err != nil {
 			return made, err
 		}
-		return condition{checked.Program, ofCondition(checked, &c.known)}, nil
+		x := &Explanation{program: checked.Program, field: fieldOf(checked.AST, &c.known), source: c.Source(checked)}
+		if x.source == nil {
+			x.whenTrue = demandsOf(checked, &c.known)
+		}
+		return condition{checked.Program, x}, nil
 	})
 	return made.program, made.explanation, err
 }
