@@ -81,25 +81,31 @@ func (s *Names) Member(n Node) int {
 // find is Member for an entry. Of most keys it is decided here which name they are: they are short,
 // without escapes, and stand in the body.
 func (s *Names) find(d *Document, e *entry) int {
-	slots, hash := s.slots, e.hash
-	if len(slots) == 0 || e.meta&(flagMember|flagKeyEscaped|flagSide) != flagMember {
-		return s.search(d, e)
-	}
 	size := e.keyEnd - e.key
-	if size > maxShort || int(e.key)+8 > len(d.body) {
+	if len(s.slots) == 0 || e.meta&(flagMember|flagKeyEscaped|flagSide) != flagMember || size > maxShort || int(e.key)+8 > len(d.body) {
 		return s.search(d, e)
 	}
 	key := unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.body)), e.key)
-	for at := int(hash * s.factor >> (s.shift & 31)); ; at++ {
-		i := int(slots[at&(len(slots)-1)]) - 1
-		if i < 0 {
+	first := load64(key, 0)
+	for slot := e.hash * s.factor >> (s.shift & 31); ; slot = (slot + 1) & uint32(len(s.slots)-1) {
+		place := s.at(slot)
+		if place == 0 {
 			return -1
 		}
-		if name := &s.names[i]; name.hash == hash && name.size == size && (load64(key, 0)^name.first)&name.mask == 0 &&
-			(size <= 8 || load64(key, int(size)-8) == name.last) {
-			return i
+		if name := s.named(place); name.size == size && (first^name.first)&name.mask == 0 && (size <= 8 || load64(key, int(size)-8) == name.last) {
+			return int(place) - 1
 		}
 	}
+}
+
+// at is the place in a slot, which must be there.
+func (s *Names) at(slot uint32) uint16 {
+	return *(*uint16)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.slots)), uintptr(slot)*unsafe.Sizeof(s.slots[0])))
+}
+
+// named is the name at a place of a slot.
+func (s *Names) named(place uint16) *nameMark {
+	return (*nameMark)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.names)), uintptr(place-1)*unsafe.Sizeof(nameMark{})))
 }
 
 // search is find for any key.
