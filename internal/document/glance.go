@@ -1,6 +1,9 @@
 package document
 
-import "math"
+import (
+	"math"
+	"unicode/utf8"
+)
 
 // A Glance says at once of most scalars that they are right: by their kind, a string by how many
 // bytes it has, a number by its value as an integer. Of what it does not take it says nothing.
@@ -18,6 +21,19 @@ func (g *Glance) Strings(shortest, longest int32) {
 	if shortest <= longest {
 		g.shortest, g.span = uint32(shortest)+2, uint32(longest-shortest)
 	}
+}
+
+// Characters lets the Glance take strings without escapes that surely have at least so many characters, and at most so
+// many: from their bytes, of which a character has up to four. The bounds are -1 for none.
+func (g *Glance) Characters(least, most int64) {
+	if least > math.MaxInt32/utf8.UTFMax {
+		return
+	}
+	longest := int32(math.MaxInt32)
+	if most >= 0 {
+		longest = int32(min(most, math.MaxInt32))
+	}
+	g.Strings(int32(max((least-1)*utf8.UTFMax+1, 0)), longest)
 }
 
 // Integers lets the Glance take integers between two, which it takes too.

@@ -1,6 +1,10 @@
 package jsonschema
 
-import "github.com/admission-gateway/gateway/internal/document"
+import (
+	"math"
+
+	"github.com/admission-gateway/gateway/internal/document"
+)
 
 // Most values are right, and most schemas are direct: types, bounds, patterns, enumerations, members
 // and items, and other such schemas that hold too. For them fits is a short way to say that a value
@@ -34,9 +38,9 @@ func (w *walk) fits(s *schema, c document.Cursor) bool {
 	}
 	switch {
 	case kind == document.String && s.text != nil:
-		return w.text(s.text, c.Node())
+		return s.glance.Takes(&c) || w.text(s.text, c.Node())
 	case kind == document.Number && s.number != nil:
-		return w.number(s.number, c.Node())
+		return s.glance.Takes(&c) || w.number(s.number, c.Node())
 	case kind == document.Object && s.object != nil:
 		return w.fitsObject(s.object, c)
 	case kind == document.Array && s.list != nil:
@@ -163,4 +167,48 @@ func settleDirect(made []queued) {
 			}
 		}
 	}
+}
+
+// glanceOf makes the glance of a schema.
+func glanceOf(s *schema) document.Glance {
+	g := document.NoGlance()
+	if t := s.text; t != nil && len(t.patterns) == 0 && t.format == nil {
+		g.Characters(int64(t.least), int64(t.most))
+	}
+	if s.number != nil {
+		g.Integers(s.number.integers())
+	}
+	return g
+}
+
+// integers returns the least and the greatest integer that is surely right; 1 and 0 if that is not known.
+func (r *numberRules) integers() (least, most int64) {
+	if len(r.divisors) > 0 {
+		return 1, 0
+	}
+	least, most = math.MinInt64, math.MaxInt64
+	if r.low < r.high {
+		least, most = r.low, r.high
+	}
+	if b := r.least; b != nil {
+		i, ok := b.value.Int64()
+		if !ok || b.isExclusive && i == math.MaxInt64 {
+			return 1, 0
+		}
+		if b.isExclusive {
+			i++
+		}
+		least = max(least, i)
+	}
+	if b := r.most; b != nil {
+		i, ok := b.value.Int64()
+		if !ok || b.isExclusive && i == math.MinInt64 {
+			return 1, 0
+		}
+		if b.isExclusive {
+			i--
+		}
+		most = min(most, i)
+	}
+	return least, most
 }

@@ -23,6 +23,65 @@ func TestFits(t *testing.T) {
 	}
 }
 
+// What is right at a glance is right by the keywords: at the bounds of integers and sizes, for numbers and strings of any
+// spelling.
+func TestGlances(t *testing.T) {
+	values := []string{
+		`null`, `true`, `0`, `-0`, `1`, `2`, `3`, `-1`, `1.0`, `1.5`, `2e0`, `1e30`, `2147483647`, `2147483648`, `-2147483649`,
+		`999999999999999999`, `9223372036854775807`, `9223372036854775808`, `""`, `"a"`, `"ab"`, `"abc"`, `"é"`, `"éé"`, `"\u00e9é"`,
+		`"abcdefghi"`, `"\n"`, `{}`, `[]`,
+	}
+	for _, of := range []struct {
+		dialect jsonschema.Dialect
+		schema  string
+		right   int // of the values
+	}{
+		{jsonschema.Draft2020, `{"type":"string"}`, 9},
+		{jsonschema.Draft2020, `{"type":"string","minLength":2}`, 5},
+		{jsonschema.Draft2020, `{"type":"string","maxLength":2}`, 7},
+		{jsonschema.Draft2020, `{"type":"string","minLength":1,"maxLength":1}`, 3},
+		{jsonschema.Draft2020, `{"type":"string","pattern":"b"}`, 3},
+		{jsonschema.Draft2020, `{"type":["string","null"],"enum":["a",null]}`, 2},
+		{jsonschema.Draft2020, `{"type":["boolean","string"],"maxLength":1}`, 5},
+		{jsonschema.Draft2020, `{"type":"integer"}`, 15},
+		{jsonschema.Draft2020, `{"type":"number"}`, 16},
+		{jsonschema.Draft2020, `{"type":"integer","minimum":1,"maximum":2}`, 4},
+		{jsonschema.Draft2020, `{"type":"integer","exclusiveMinimum":1,"exclusiveMaximum":3}`, 2},
+		{jsonschema.Draft2020, `{"type":"number","minimum":0.5,"maximum":2.5}`, 5},
+		{jsonschema.Draft2020, `{"type":"integer","maximum":9223372036854775807}`, 13},
+		{jsonschema.Draft2020, `{"type":"integer","maximum":1e40}`, 15},
+		{jsonschema.Draft2020, `{"type":"integer","multipleOf":2}`, 7},
+		{jsonschema.Draft2020, `{"type":"integer","enum":[1,2]}`, 4},
+		{jsonschema.OpenAPI30, `{"type":"integer","format":"int32"}`, 9},
+		{jsonschema.OpenAPI30, `{"type":"integer","minimum":1,"exclusiveMinimum":true,"nullable":true}`, 10},
+	} {
+		d, err := document.Parse([]byte(`{"type":"object","properties":{"of":`+of.schema+`}}`), document.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := jsonschema.NewCompiler(d.Root(), of.dialect, func(jsonschema.Finding) {}).Compile(d.Root())
+		right := 0
+		for _, value := range values {
+			v, err := document.Parse([]byte(`{"of":`+value+`}`), document.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := s.Check(v.Root(), jsonschema.Requests), s.Walk(v.Root(), jsonschema.Requests)
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s of %s: got %v, want %v", of.schema, value, got, want)
+			}
+			if want.Valid() {
+				right++
+			}
+			v.Release()
+		}
+		if right != of.right {
+			t.Errorf("%s: %d values are right, want %d", of.schema, right, of.right)
+		}
+		d.Release()
+	}
+}
+
 func FuzzFits(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { fitsAsWalked(t, seed) })

@@ -230,6 +230,7 @@ type schema struct {
 	enum     *enumRules
 	text     *textRules
 	number   *numberRules
+	glance   document.Glance // says at once of most strings and integers that text and number take them
 	object   *objectRules
 	list     *listRules
 	logic    *logicRules

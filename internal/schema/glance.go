@@ -2,7 +2,6 @@ package schema
 
 import (
 	"math"
-	"unicode/utf8"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/compare"
@@ -26,10 +25,11 @@ func glanceOf(s *Shape) document.Glance {
 		g.Kinds.Add(document.Bool)
 	}
 	if s.accepts[document.String] == match {
-		if s.text == nil {
+		switch t := s.text; {
+		case t == nil:
 			g.Kinds.Add(document.String)
-		} else {
-			g.Strings(s.text.sizes())
+		case t.pattern == nil && t.format == nil:
+			g.Characters(t.minLength, t.maxLength)
 		}
 	}
 	switch verdict := s.accepts[document.Number]; {
@@ -108,18 +108,6 @@ func (o *objectRules) known() *document.Known {
 		members[i] = m
 	}
 	return document.NewKnown(o.names, members, o.notes != nil)
-}
-
-// sizes returns how many bytes a string may have that is surely right; 1 and 0 if that is not known.
-func (t *textRules) sizes() (shortest, longest int32) {
-	if t.pattern != nil || t.format != nil || t.minLength > math.MaxInt32/utf8.UTFMax {
-		return 1, 0
-	}
-	longest = math.MaxInt32
-	if t.maxLength >= 0 {
-		longest = int32(min(t.maxLength, math.MaxInt32))
-	}
-	return int32(max((t.minLength-1)*utf8.UTFMax+1, 0)), longest
 }
 
 // integers returns the least and the greatest integer that is surely right; 1 and 0 if that is not known. They fit a float32,
