@@ -264,6 +264,9 @@ func rewriteAnswer(h *handler) {
 
 // showLocations changes the URLs in an answer's head to the client's.
 func showLocations(r *message.Response, shown func(value string) string) {
+	if !r.HasLocation() {
+		return
+	}
 	for _, name := range [...]string{"Location", "Content-Location"} {
 		if value := string(r.Header(name)); value != "" {
 			if now := shown(value); now != value {

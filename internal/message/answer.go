@@ -17,6 +17,8 @@ type Answer struct {
 	Upgrade []byte
 	// Trailer is what the answer says of the fields that will come behind its body; nil if it says nothing.
 	Trailer []byte
+	// HasLocation is set if the answer names a URL, in Location or Content-Location.
+	HasLocation bool
 
 	headers []Header
 	lines   []span // of each header line in the head, CR LF included
@@ -88,6 +90,7 @@ func (a *Answer) read(b []byte) (size int, err error) {
 		rest = rest[n:]
 		a.lines = append(a.lines, span{start, start + n})
 		if l.Field == FieldOther {
+			a.HasLocation = a.HasLocation || is(l.Name, "location") || is(l.Name, "content-location")
 			continue
 		}
 		if single.Has(l.Field) && seen.Has(l.Field) {

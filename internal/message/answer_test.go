@@ -81,6 +81,8 @@ func FuzzAnswer(f *testing.F) {
 		head("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Connection: close, a", "A: 1"),
 		head("HTTP/1.0 304 Not Modified", "ETag: x"),
 		head("HTTP/1.1 204", "Content-Length: 0"),
+		head("HTTP/1.1 201 Created", "lOCATION: /a"),
+		head("HTTP/1.1 200 OK", "Connection: Content-Location", "Content-Location: /a"),
 	} {
 		f.Add([]byte(s))
 	}
@@ -122,6 +124,19 @@ func FuzzAnswer(f *testing.F) {
 			if again.headers[i].Dropped {
 				t.Fatalf("%q became %q, without a line gone", b, rest)
 			}
+		}
+		// No answer that names a URL passes for one that names none.
+		copied = bytes.Clone(b)
+		if err := a.Parse(copied); err != nil {
+			t.Fatal(err)
+		}
+		var received Response
+		received.ReceiveParsed(&a, copied)
+		if names := received.Header("Location") != nil || received.Header("Content-Location") != nil; names && !received.HasLocation() {
+			t.Fatalf("%q names a URL", b)
+		}
+		if named := r.Header["Location"] != nil || r.Header["Content-Location"] != nil; named != a.HasLocation {
+			t.Fatalf("%q names a URL for net/http: %v, for this package: %v", b, named, a.HasLocation)
 		}
 	})
 }

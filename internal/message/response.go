@@ -28,6 +28,7 @@ type Response struct {
 	apart       []byte // the body, if it is apart
 	stream      Stream // the body, if it is not nil
 	trailer     []byte // see SetTrailer
+	noLocation  bool   // see HasLocation
 
 	isOwn bool   // the gateway's own answer is in bytes
 	other []byte // memory for the other kind of answer
@@ -121,7 +122,7 @@ func within(memory []byte, most int) []byte {
 // forget forgets the answer and keeps its memory.
 func (r *Response) forget() {
 	r.status, r.start, r.head, r.bytes = 0, 0, 0, r.bytes[:0]
-	r.isIndexed, r.removed, r.body, r.apart, r.stream, r.trailer = false, 0, behindHead, nil, nil, nil
+	r.isIndexed, r.removed, r.body, r.apart, r.stream, r.trailer, r.noLocation = false, 0, behindHead, nil, nil, nil, false
 }
 
 // Discard forgets the answer. If its body is a stream, the backend's connection ends with it.
@@ -176,6 +177,15 @@ func (r *Response) Receive(status int, head []byte) {
 	r.bytes[len("HTTP/1.")] = '1'
 	r.head = len(r.bytes)
 }
+
+// ReceiveParsed makes the response an answer of a backend whose head was parsed. Lines that end here are left out of it.
+func (r *Response) ReceiveParsed(a *Answer, head []byte) {
+	r.Receive(a.Status, head[a.Compact(head):])
+	r.noLocation = !a.HasLocation
+}
+
+// HasLocation reports whether the backend's answer may name a URL, in Location or Content-Location.
+func (r *Response) HasLocation() bool { return !r.noLocation }
 
 // Extend makes room for a body of n bytes behind the head.
 func (r *Response) Extend(n int) []byte {

@@ -120,7 +120,7 @@ func (r *reception) receive() (*Body, error) {
 		r.length = a.ContentLength
 	}
 	b, _ := br.Peek(n)
-	r.resp.Receive(a.Status, b[a.Compact(b):])
+	r.resp.ReceiveParsed(a, b)
 	_, _ = br.Discard(n)
 	stream, err := r.takeBody()
 	if stream != nil || err != nil {

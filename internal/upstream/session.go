@@ -160,7 +160,7 @@ func (x *stream) takeHead(r *intake, head []byte) error {
 	if a.NoBody(r.req.HeadOnly) {
 		r.length = 0
 	}
-	r.resp.Receive(a.Status, head[a.Compact(head):])
+	r.resp.ReceiveParsed(a, head)
 	if a.Trailer != nil {
 		r.resp.SetTrailer(a.Trailer)
 	}
