@@ -40,7 +40,7 @@ func (t *Translator) Translate(in *Objects, now time.Time) *Outcome {
 			Routes: make([]routing.Route, 0, typical), Backends: make([]routing.Backend, 0, min(typical, len(in.Services))),
 		}},
 		statuses: statuses{now: now, all: make([]Status, 0, typical)},
-		grants: grantsOf(in.ReferenceGrants), namespaces: namespacesOf(in.Namespaces, t.options.AreOfFiles),
+		grants:   grantsOf(in.ReferenceGrants), namespaces: namespacesOf(in.Namespaces, t.options.AreOfFiles),
 		services: servicesOf(in), secrets: byName(in.Secrets), configMaps: byName(in.ConfigMaps),
 		backends: make(map[backendKey]int, min(typical, len(in.Services))),
 	}
