@@ -95,7 +95,7 @@ func TestResetCalls(t *testing.T) {
 	}{
 		{calls, call("/a.B/Silent"), "", http2.ErrCodeCancel},
 		{calls, call("/a.B/Begun"), "200", http2.ErrCodeCancel},
-		{calls, call("/a.B/Silent"), "", http2.ErrCodeCancel}, // the circuit is closed: nothing has failed
+		{calls, call("/a.B/Silent"), "", http2.ErrCodeCancel}, // the circuit is closed: no failure was counted
 		{failures, call("/a.B/Silent"), "", http2.ErrCodeInternal},
 		{failures, h2test.Post("/a"), "503", 0}, // but now it is open
 	} {

@@ -95,7 +95,7 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 	r.auditor, r.reservation = a, reservation
 	r.withholds = s.Info.Group == "" && s.Info.Resource == "secrets" && r.decision.Level < Request
 	r.sources = [2]string{s.Client, s.Peer}
-	e := &r.event // is filled where it is: it is large
+	e := &r.event // filled in place: it is large
 	*e = Event{}
 	e.ID, e.Level, e.Target, e.Info, e.User, e.Agent, e.Received = s.ID, r.decision.Level, s.Target, s.Info, s.User, s.Agent, s.Received
 	e.Object.Name = selectedName(s.Info)

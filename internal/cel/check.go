@@ -77,13 +77,13 @@ func astOf(tree *celast.AST, source common.Source) *celgo.Ast {
 	return a
 }
 
-// validators are the names of those validators of cel-go that look at nothing but what mayBeInvalid finds.
+// validators are the names of those validators of cel-go that look only at what mayBeInvalid finds.
 var validators = []string{
 	"cel.validator.duration", "cel.validator.timestamp", "cel.validator.matches", "cel.validator.homogeneous_literals", "cel.validator.string_format",
 }
 
 // mayBeInvalid reports whether a validator of the base environment may find a mistake. The validators go through a tree once
-// each, and make nodes of their own: most expressions have nothing for them.
+// each, and make nodes of their own. Most expressions need none of them.
 func mayBeInvalid(tree *celast.AST) bool {
 	for _, v := range base().Validators() {
 		if !slices.Contains(validators, v.Name()) {

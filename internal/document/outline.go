@@ -33,7 +33,7 @@ func (p *Parts) Along(path ...string) {
 }
 
 // An Outline has the reader pass over the objects and lists that are not among its Parts: of these it
-// finds the end, by brackets and strings alone, and looks at nothing else in them: they may be no JSON,
+// finds the end, by brackets and strings alone, and reads no other byte of them: they may be no JSON,
 // and deeper than the limit. In the document they look as if they were empty, so that nothing but the
 // Parts may be looked at or edited. They are printed as they came.
 //

@@ -132,7 +132,7 @@ func judgeOutline(t *testing.T, text []byte, seed uint64) {
 	if out := got.AppendTo(nil); !bytes.Equal(out, text) {
 		t.Fatalf("%q is printed as %q", text, out)
 	}
-	if wantErr != nil { // something in what is not read, and nothing else
+	if wantErr != nil { // only in what is not read
 		emptyUnread(got.Root(), p)
 		limits.Outline = nil
 		again, err := Parse(got.AppendTo(nil), limits)

@@ -30,7 +30,7 @@ func skipSlowly(src []byte, i int) int {
 }
 
 // FuzzSkip compares the ends of containers with the ones that a look at each byte finds, if they are
-// JSON: else backslashes may stand outside of strings, where they mean nothing.
+// JSON: else backslashes may stand outside of strings, where they have no meaning.
 func FuzzSkip(f *testing.F) {
 	for _, text := range outlineTexts {
 		f.Add([]byte(text))

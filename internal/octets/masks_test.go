@@ -34,12 +34,19 @@ func judgeMasks(t *testing.T, text []byte) {
 }
 
 func TestMasks(t *testing.T) {
-	for c := range 256 { // each byte at each place, among bytes that carry and borrow
-		for _, other := range []byte{0, 0x1f, ' ', '!', '"', '#', '[', '\\', ']', 'a', 0x7f, 0x80, 0xa2, 0xff} {
+	judgeTexts(t, []byte{0, 0x1f, ' ', '!', '"', '#', '[', '\\', ']', 'a', 0x7f, 0x80, 0xa2, 0xff}, judgeMasks)
+}
+
+// judgeTexts judges each byte at each place among others, which carry and borrow, and random texts at each alignment and of each
+// length.
+func judgeTexts(t *testing.T, others []byte, judge func(t *testing.T, text []byte)) {
+	t.Helper()
+	for c := range 256 {
+		for _, other := range others {
 			text := bytes.Repeat([]byte{other}, MaskBytes)
 			for at := range text {
 				text[at] = byte(c)
-				judgeMasks(t, text)
+				judge(t, text)
 				text[at] = other
 			}
 		}
@@ -49,9 +56,9 @@ func TestMasks(t *testing.T) {
 	for i := range text {
 		text[i] = byte(random.Uint32())
 	}
-	for from := range MaskBytes { // at each alignment, of each length
+	for from := range MaskBytes {
 		for end := from; end <= len(text); end++ {
-			judgeMasks(t, text[from:end])
+			judge(t, text[from:end])
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (s *Schema) DefaultedParts() *document.Parts {
 	return s.root.defaultedParts()
 }
 
-// defaultedParts are nil for a shape in which nothing may be filled in.
+// defaultedParts are nil for a shape without defaults.
 func (s *Shape) defaultedParts() *document.Parts {
 	if !s.HasDefaults() {
 		return nil

@@ -273,7 +273,7 @@ func (x *streamExchange) IsDetached() bool { return x.isDetached }
 // Break implements Exchange.
 func (x *streamExchange) Break(err error) bool {
 	reset, is := errors.AsType[*h2.ResetError](err)
-	if !is || !x.request.Head.IsGRPC() || reset.Code == http2.ErrCodeHTTP11Required { // that one is about the next hop alone
+	if !is || !x.request.Head.IsGRPC() || reset.Code == http2.ErrCodeHTTP11Required { // which concerns the next hop alone
 		return false
 	}
 	x.brokenBy = reset.Code

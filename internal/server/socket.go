@@ -24,7 +24,7 @@ type socket struct {
 // the runtime's thread that watches calls which wait, and that thread stays awake for a while.
 type bare struct {
 	raw  syscall.RawConn       // nil if the connection has none, or the system has no such calls
-	put  func(fd uintptr) bool // made once, so that a call allocates nothing
+	put  func(fd uintptr) bool // made once, so that a call does not allocate
 	give func(fd uintptr)      // the same
 	rest []byte                // to be written
 	err  error                 // of the last write
@@ -80,7 +80,7 @@ func (b *bare) putRest(fd uintptr) bool {
 	return true
 }
 
-// putOver puts TLS over the socket, to which nothing is written past it from then on.
+// putOver puts TLS over the socket. All writes go through it from then on.
 func (s *socket) putOver(over net.Conn) { s.Conn, s.bare = over, bare{} }
 
 // write writes to the client.

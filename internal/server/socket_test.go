@@ -58,7 +58,7 @@ func TestSocketWaits(t *testing.T) {
 	}
 }
 
-// TestSocketEnds: a client that takes nothing, or is gone, ends a write, which says how much was sent.
+// TestSocketEnds: a client that stops reading, or is gone, ends a write, which says how much was sent.
 func TestSocketEnds(t *testing.T) {
 	t.Run("silent", func(t *testing.T) {
 		s, client := socketPair(t)

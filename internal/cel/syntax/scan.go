@@ -221,7 +221,7 @@ func (s *scanner) number() {
 	s.add(k, length)
 }
 
-// digits returns where the digits end that begin so far ahead.
+// digits returns the offset at which the digits end that begin so far ahead.
 func (s *scanner) digits(ahead int) int {
 	for isDigit(s.peek(ahead)) {
 		ahead++

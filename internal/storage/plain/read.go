@@ -129,7 +129,7 @@ func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte)
 	return nil
 }
 
-// completeOne completes a body that is one object. What lacks nothing passes as it came.
+// completeOne completes a body that is one object. An object that lacks no default passes as it came.
 func (d *completion) completeOne(r *storage.Request) error {
 	limits := d.collection.Limits.Stored
 	limits.Outline = d.outline()
