@@ -82,13 +82,16 @@ var validators = []string{
 	"cel.validator.duration", "cel.validator.timestamp", "cel.validator.matches", "cel.validator.homogeneous_literals", "cel.validator.string_format",
 }
 
+// knowsValidators reports whether the base environment has no validators but these.
+var knowsValidators = sync.OnceValue(func() bool {
+	return !slices.ContainsFunc(base().Validators(), func(v celgo.ASTValidator) bool { return !slices.Contains(validators, v.Name()) })
+})
+
 // mayBeInvalid reports whether a validator of the base environment may find a mistake. The validators go through a tree once
 // each, and make nodes of their own. Most expressions need none of them.
 func mayBeInvalid(tree *celast.AST) bool {
-	for _, v := range base().Validators() {
-		if !slices.Contains(validators, v.Name()) {
-			return true
-		}
+	if !knowsValidators() {
+		return true
 	}
 	found := false
 	celast.PreOrderVisit(tree.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
