@@ -123,7 +123,8 @@ func (c *translation) backend(t target, client *routing.Certificate) int {
 	return c.backends[key]
 }
 
-// servers are the ready endpoints of a target, or its name in DNS if there are to be none.
+// servers are the ready endpoints of a target; if none is ready, those that terminate and still serve. In files without
+// endpoints it is the name of the target in DNS.
 func (c *translation) servers(t *target) []string {
 	s := c.services[t.name]
 	if c.options.AreOfFiles && (s == nil || len(s.slices) == 0) {
@@ -142,27 +143,59 @@ func (c *translation) servers(t *target) []string {
 		p, _, _ := c.portOf(t)
 		name = p.Name
 	}
-	var all []string
-	for _, slice := range s.slices {
-		if slice.AddressType == discoveryv1.AddressTypeFQDN {
-			continue // as of a Service of the type ExternalName
+	isNamed := func(p *discoveryv1.EndpointPort) bool {
+		switch {
+		case p.Port == nil || or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP:
+			return false
+		case s.Service != nil:
+			return or(p.Name, "") == name
 		}
-		for _, p := range slice.Ports {
-			if p.Port == nil || or(p.Protocol, corev1.ProtocolTCP) != corev1.ProtocolTCP || s.Service != nil && or(p.Name, "") != name || s.Service == nil && *p.Port != t.port {
+		return *p.Port == t.port
+	}
+	if ready := addresses(s.slices, isNamed, isReady); len(ready) > 0 {
+		return ready
+	}
+	return addresses(s.slices, isNamed, isLeaving)
+}
+
+// addresses returns the addresses of the endpoints of slices, each with its port, in order. A name in DNS is none, as of a
+// Service of the type ExternalName.
+func addresses(of []*discoveryv1.EndpointSlice, has func(*discoveryv1.EndpointPort) bool, is func(*discoveryv1.EndpointConditions) bool) []string {
+	var all []string
+	for _, slice := range of {
+		if slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		for i := range slice.Ports {
+			if !has(&slice.Ports[i]) {
 				continue
 			}
-			port := strconv.Itoa(int(*p.Port))
-			for i := range slice.Endpoints {
-				if e := &slice.Endpoints[i]; or(e.Conditions.Ready, true) {
-					for _, a := range e.Addresses {
-						if isAddress(a) {
-							all = append(all, net.JoinHostPort(a, port))
-						}
-					}
+			port := strconv.Itoa(int(*slice.Ports[i].Port))
+			for j := range slice.Endpoints {
+				if e := &slice.Endpoints[j]; is(&e.Conditions) {
+					all = appendAddresses(all, e.Addresses, port)
 				}
 			}
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+func appendAddresses(all, addresses []string, port string) []string {
+	for _, a := range addresses {
+		if isAddress(a) {
+			all = append(all, net.JoinHostPort(a, port))
+		}
+	}
+	return all
+}
+
+// isReady reports whether an endpoint takes new requests. An unset condition means that it does.
+func isReady(c *discoveryv1.EndpointConditions) bool { return or(c.Ready, true) }
+
+// isLeaving reports whether an endpoint still answers while it terminates. kube-proxy sends requests to such endpoints if
+// none is ready (KEP-1669).
+func isLeaving(c *discoveryv1.EndpointConditions) bool {
+	return or(c.Serving, true) && or(c.Terminating, false)
 }
