@@ -4,11 +4,9 @@ import (
 	"sync"
 
 	celgo "github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 
 	"github.com/admission-gateway/gateway/internal/cel/plan"
-	"github.com/admission-gateway/gateway/internal/cel/syntax"
 )
 
 // A Parsed is an expression that is parsed once, for all who ask about it before it runs.
@@ -47,25 +45,8 @@ func (p *Parsed) tree() (*celgo.Ast, *celgo.Issues) {
 // tracked is the base environment, and keeps the calls of macros: messages repeat expressions.
 var tracked = sync.OnceValues(func() (*celgo.Env, error) { return base().Extend(celgo.EnableMacroCallTracking()) })
 
-// swift parses most expressions as tracked does.
-var swift = sync.OnceValues(func() (*syntax.Parser, error) {
-	env, err := tracked()
-	if err != nil {
-		return nil, err
-	}
-	return syntax.New(env.Macros()), nil
-})
-
 // parse parses an expression. There is either a tree or an issue.
 func parse(expression string) (*celgo.Ast, *celgo.Issues) {
-	parser, err := swift()
-	if err != nil {
-		return nil, celgo.ErrorAsIssues(err)
-	}
-	source := common.NewTextSource(expression)
-	if tree := parser.Parse(expression, source); tree != nil {
-		return astOf(tree, source), nil
-	}
 	env, err := tracked()
 	if err != nil {
 		return nil, celgo.ErrorAsIssues(err)

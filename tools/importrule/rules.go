@@ -78,7 +78,6 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/protobuf":         {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/versions":         {[]string{"internal/document"}, []string{"policies"}},
 	"internal/cbor":             {[]string{"internal/status", "internal/document"}, []string{"proxy"}},
-	"internal/cel/syntax":       {nil, []string{"internal/cel"}},
 	"internal/cel/plan":         {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/explain"}},
 	"admission/rego/plan":       {nil, []string{"admission/rego"}},
 	"internal/cel/celtest":      {[]string{"internal/document"}, nil},
@@ -96,7 +95,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 // engines are the libraries that only some rooms may import.
 var engines = map[string][]string{
 	"github.com/valyala/fasthttp":         {"internal/admin", "internal/compress", "bench"},
-	"github.com/google/cel-go":            {"internal/cel", "internal/cel/explain", "internal/cel/plan", "internal/cel/syntax", "internal/cel/value"},
+	"github.com/google/cel-go":            {"internal/cel", "internal/cel/explain", "internal/cel/plan", "internal/cel/value"},
 	"github.com/getkin/kin-openapi":       {"internal/openapi"},
 	"github.com/open-policy-agent/opa":    {"admission/rego", "admission/rego/plan"},
 	"github.com/spf13/cobra":              {"cmd"},
