@@ -19,6 +19,9 @@ func (h *handler) respond() *detachedAnswer {
 		tellStory(h, err)
 		err = nil
 	}
+	if err == nil {
+		err = h.checkOpened()
+	}
 	if err != nil {
 		h.sendRefusal(err)
 		return nil

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -119,6 +120,18 @@ func (h *handler) answerConnect() error {
 	return nil
 }
 
+// checkOpened refuses an extended CONNECT whose answer is a 2xx without a tunnel: its client would take that for an open
+// WebSocket.
+func (h *handler) checkOpened() error {
+	r := &h.request.Response
+	if !h.incoming.Head.IsExtendedConnect() || h.upgrade.tunnel != nil || r.Status()/100 != 2 {
+		return nil
+	}
+	code := r.Status()
+	r.Discard()
+	return status.Coded(http.StatusBadGateway, fmt.Sprintf("the handshake of WebSocket was answered %d, which opens none", code))
+}
+
 // upgrades are the paths on which clients of a backend may switch to another protocol.
 type upgrades struct {
 	subresources []subresource
@@ -171,11 +184,18 @@ func isTunnelled(protocol []byte) bool {
 	return bytes.EqualFold(protocol, []byte("websocket")) || bytes.EqualFold(protocol, []byte("SPDY/3.1"))
 }
 
-// refuseUpgrade refuses a request for a described path that asks for a protocol which is not allowed there.
+// refuseUpgrade refuses a request that asks for a protocol which is not allowed for its path, if the path is described, or if
+// only the other protocol answers to it.
 func (h *handler) refuseUpgrade() error {
 	head := &h.incoming.Head
-	if !isTunnelled(head.Upgrade) || h.upgrade.protocol != nil {
+	switch {
+	case h.upgrade.protocol != nil || !isTunnelled(head.Upgrade):
 		return nil
+	case !h.route.backend.kind.servesUpgrades():
+	case head.IsExtendedConnect():
+		return status.BadRequest("an upgrade to the protocol '%s' is not allowed for the path '%s'", head.Upgrade, pathOf(head.Target))
+	default:
+		return nil // and the request is answered as if it asked for none
 	}
 	return status.BadRequest("the path '%s' is described, and what is described is not served in the protocol '%s'", pathOf(head.Target), head.Upgrade)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/http"
 	"slices"
 
 	"github.com/admission-gateway/gateway/internal/audit"
@@ -65,20 +66,23 @@ func (d *detachedAnswer) send() {
 	d.gateway.metrics.UpgradeStarted()
 	defer d.gateway.metrics.UpgradeEnded()
 	defer d.tunnel.Close()
-	d.incoming.SendTunnel(d.takeTunnelHead(), d.tunnel.Conn, d.tunnel.Close)
+	head, early := d.takeTunnelHead()
+	if !d.incoming.SendTunnel(head, early, d.tunnel.Conn, d.tunnel.Close) {
+		d.record.Outcome.Code = http.StatusBadGateway
+	}
 }
 
-// takeTunnelHead returns the head of the answer that agrees to the other protocol, and what the backend
-// has sent in it already. The tunnel, which may last for hours, keeps neither.
-func (d *detachedAnswer) takeTunnelHead() []byte {
+// takeTunnelHead returns the head of the answer that agrees to the other protocol, and what the backend has sent in that
+// protocol already. The tunnel, which may last for hours, keeps neither.
+func (d *detachedAnswer) takeTunnelHead() (head, early []byte) {
 	t := d.tunnel
-	head := append(append(append(t.Head, "Connection: Upgrade\r\nUpgrade: "...), d.protocol...), "\r\n"...)
+	head = append(append(append(t.Head, "Connection: Upgrade\r\nUpgrade: "...), d.protocol...), "\r\n"...)
 	for _, w := range status.WarningHeaders(d.warnings) {
 		head = append(append(append(head, "Warning: "...), w...), "\r\n"...)
 	}
-	head = append(append(head, "\r\n"...), t.Early...)
+	head, early = append(head, "\r\n"...), t.Early
 	t.Head, t.Early = nil, nil
-	return head
+	return head, early
 }
 
 // finish counts the request, also after a panic.

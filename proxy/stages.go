@@ -72,7 +72,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 		return all
 	}
 	add(s.isForeseen, "foresee", (*handler).foresee)
-	add(!s.backend.kind.servesUpgrades(), "upgrade", (*handler).refuseUpgrade)
+	add(s.isRead || s.connects || !s.backend.kind.servesUpgrades(), "upgrade", (*handler).refuseUpgrade)
 	add(true, "revision", (*handler).unmarkRevision)
 	add(s.isWatched, "watch answers", (*handler).watchAnswers)
 	add(s.operation != nil || isExplained, "contract", (*handler).checkContract)

@@ -4,8 +4,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha1"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -52,15 +54,20 @@ func certificate(t testing.TB, names ...string) (lines, file string) {
 	return fmt.Sprintf("tls: {certFile: %s/tls.crt, keyFile: %s/tls.key}\n", dir, dir), file
 }
 
-// spoken answers with what it got, and with WebSockets that say everything again.
+// spoken answers with what it got, and with WebSockets that say everything again, after a greeting in one segment with the
+// handshake's answer.
 func spoken(t testing.TB) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
-			c, _, _, err := ws.UpgradeHTTP(r, w)
+			sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
+			greeting, _ := ws.CompileFrame(ws.NewTextFrame([]byte("greeting"))) // a text of this length is no error
+			c, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
 				t.Error(err)
 				return
 			}
+			_, _ = c.Write(append([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+				"Sec-WebSocket-Accept: "+base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n"), greeting...))
 			defer func() { _ = c.Close() }()
 			for {
 				text, kind, err := wsutil.ReadClientData(c)
@@ -166,15 +173,18 @@ func TestClientsOfHTTP2(t *testing.T) {
 		const text = await (await fetch('/fetched', {method: 'POST', body: 'x'})).text();
 		const said = await new Promise((resolve, reject) => {
 			const s = new WebSocket('wss://' + location.host + '/live');
-			s.onopen = () => s.send('hello');
-			s.onmessage = m => { resolve(m.data); s.close() };
+			let greeting = '';
+			s.onmessage = m => { // the server speaks first
+				if (!greeting) { greeting = m.data; s.send('hello'); return }
+				resolve(greeting + ', ' + m.data); s.close();
+			};
 			s.onerror = () => reject(new Error('the WebSocket failed'));
 		});
 		return JSON.stringify([protocol, text, said]);
 	})()`
 	got, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
 	must(t, err)
-	want := []string{"h2", "POST /fetched 2.0 admission-gateway", "2.0 admission-gateway: hello"}
+	want := []string{"h2", "POST /fetched 2.0 admission-gateway", "greeting, 2.0 admission-gateway: hello"}
 	var list []string
 	must(t, json.Unmarshal([]byte(got), &list))
 	if !slices.Equal(list, want) {

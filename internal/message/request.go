@@ -95,10 +95,14 @@ func (h *Head) Version() string {
 	return "1.1"
 }
 
+// IsExtendedConnect reports whether the request is an extended CONNECT of HTTP/2 (RFC 8441), to which a 2xx answers only if it
+// opens the tunnel. It has the form of a GET with an Upgrade, which HTTP/2 forbids otherwise.
+func (h *Head) IsExtendedConnect() bool { return h.Upgrade != nil && h.IsHTTP2 }
+
 // IsGRPC reports whether the request is a call of gRPC: one by HTTP/2 with gRPC's media type. gRPC-Web is none.
 func (h *Head) IsGRPC() bool {
 	const media = "application/grpc"
-	if !h.IsHTTP2 {
+	if !h.IsHTTP2 || h.Upgrade != nil {
 		return false
 	}
 	value := h.Value(FieldContentType)

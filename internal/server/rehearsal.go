@@ -54,7 +54,10 @@ func (x *rehearsal) Send(*message.Response) {}
 func (x *rehearsal) SendStream(*message.Response, Flow, Editor, *Ahead) (int64, error) { return 0, nil }
 
 // SendTunnel implements Exchange.
-func (x *rehearsal) SendTunnel(_ []byte, backend net.Conn, closeBackend func()) { closeBackend() }
+func (x *rehearsal) SendTunnel(_, _ []byte, _ net.Conn, closeBackend func()) bool {
+	closeBackend()
+	return true
+}
 
 // Break implements Exchange.
 func (x *rehearsal) Break(error) bool { return false }

@@ -75,9 +75,10 @@ type Exchange interface {
 	// the body; if it fails before anything was sent, the request is not answered. With ahead the
 	// body is read from the backend before the client takes it.
 	SendStream(m *message.Response, flow Flow, e Editor, ahead *Ahead) (int64, error)
-	// SendTunnel sends an answer after which the exchange goes on in another protocol, and carries
-	// bytes both ways until it ends. What the client has sent already goes first.
-	SendTunnel(head []byte, backend net.Conn, closeBackend func())
+	// SendTunnel sends the head of an answer, the empty line included, after which the exchange goes on in another
+	// protocol, and carries bytes both ways until it ends. What each end has sent already goes first: early is what the
+	// backend sent behind its head. It reports whether the tunnel was opened; if not, the client was answered 502.
+	SendTunnel(head, early []byte, backend net.Conn, closeBackend func()) bool
 	// Break ends the exchange without an answer if the error is that a backend ended its stream, and the client learns
 	// more from such an end than from an answer: the client of a call of gRPC knows by it whether its deadline has passed.
 	// It reports whether it did.

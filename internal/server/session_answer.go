@@ -15,6 +15,7 @@ var continueBlock = string(h2.AppendStatus([]byte{h2.BlockStart}, []byte("100"))
 
 // Send implements Exchange.
 func (x *streamExchange) Send(m *message.Response) {
+	x.unopened(m)
 	first, rest := m.Message(x.headOnly, "")
 	head := m.Head()
 	if len(rest) == 0 {
@@ -123,6 +124,10 @@ func (w *writer) data(id uint32, p []byte, isEnd bool) {
 
 // SendStream implements Exchange. An answer that breaks off resets the stream.
 func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *Ahead) (int64, error) {
+	if x.unopened(m); !m.IsStream() {
+		x.Send(m)
+		return 0, nil
+	}
 	body, s := m.Stream(), x.session
 	defer m.Close()
 	head := m.StreamHead(e != nil, false, "")

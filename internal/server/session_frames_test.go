@@ -581,7 +581,7 @@ func TestWebSocketStream(t *testing.T) {
 		key, _ := r.Head.Lookup("Sec-WebSocket-Key")
 		keys <- string(key)
 		r.SendTunnel([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: chat\r\n"+
-			"Sec-WebSocket-Accept: "+<-accept+"\r\n\r\n"), near, func() { _ = near.Close() })
+			"Sec-WebSocket-Accept: "+<-accept+"\r\n\r\n"), nil, near, func() { _ = near.Close() })
 	})
 	c := h2test.Dial(t, addr)
 	if c.Settings[http2.SettingEnableConnectProtocol] != 1 {
@@ -630,6 +630,116 @@ func TestWebSocketStream(t *testing.T) {
 	c.Head(t, 5, true, ":method: GET", ":scheme: http", ":path: /none", ":authority: gw")
 	if a := c.Read(t, 5)[5]; a.Status() != "200" {
 		t.Errorf("the connection does not go on: %+v", a)
+	}
+}
+
+// webSocketServer serves WebSockets by extended CONNECT, each to an end that is sent to ends, with early as what the backend
+// sent behind its head.
+func webSocketServer(t *testing.T, early string) (addr string, ends <-chan net.Conn) {
+	t.Helper()
+	far := make(chan net.Conn, 1)
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // each way ends alone, as a backend's connection does
+	h2test.Must(t, err)
+	t.Cleanup(func() { _ = ln.Close() })
+	_, addr = startServer(t, Options{}, func(r *Request) {
+		near, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		other, err := ln.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		far <- other
+		key, _ := r.Head.Lookup("Sec-WebSocket-Key")
+		r.SendTunnel([]byte("HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: "+acceptFor(string(key))+"\r\n\r\n"), []byte(early),
+			near, func() { _ = near.Close() })
+	})
+	return addr, far
+}
+
+// TestEarlyBytesOfWebSocket: what either end sent behind its head goes first, however much it is.
+func TestEarlyBytesOfWebSocket(t *testing.T) {
+	for _, size := range []int{1, 100, 3 * streamWindow} {
+		early := strings.Repeat("e", size)
+		addr, ends := webSocketServer(t, early)
+		c := h2test.Dial(t, addr)
+		c.Head(t, 1, false, append([]string{":method: CONNECT", ":protocol: websocket"}, h2test.Get("/")[1:]...)...)
+		h2test.Must(t, c.WriteData(1, true, []byte("early from the client")))
+		backend := <-ends
+		go func() {
+			if got, err := io.ReadAll(backend); string(got) != "early from the client" || err != nil {
+				t.Errorf("the backend gets %q, %v", got, err)
+			}
+			_, _ = io.WriteString(backend, "; later")
+			_ = backend.Close()
+		}()
+		if a := c.Read(t, 1)[1]; a.Status() != "200" || a.Body != early+"; later" {
+			t.Errorf("the client gets %s and %d bytes, want %d", a.Status(), len(a.Body), size+len("; later"))
+		}
+	}
+}
+
+// TestWebSocketClientLeaves: a client that has finished its side and resets the stream then can be told nothing more. A backend
+// that goes on sending learns of it: its connection ends.
+func TestWebSocketClientLeaves(t *testing.T) {
+	addr, ends := webSocketServer(t, "")
+	c := h2test.Dial(t, addr)
+	c.Head(t, 1, false, append([]string{":method: CONNECT", ":protocol: websocket"}, h2test.Get("/")[1:]...)...)
+	h2test.Must(t, c.WriteData(1, true, nil))
+	backend := <-ends
+	_ = backend.SetDeadline(time.Now().Add(h2test.Patience))
+	if _, err := backend.Write([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	for e := (h2test.Event{}); e.Data != "a"; {
+		var err error
+		if e, err = c.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h2test.Must(t, c.WriteRSTStream(1, http2.ErrCodeCancel))
+	for {
+		if _, err := backend.Write([]byte("a")); err != nil {
+			if isTimeout(err) {
+				t.Error("the backend goes on sending to a client that has gone")
+			}
+			return
+		}
+	}
+}
+
+// TestUnopenedWebSocket: no answer but an open tunnel is a 2xx to an extended CONNECT.
+func TestUnopenedWebSocket(t *testing.T) {
+	_, addr := startServer(t, Options{}, func(r *Request) {
+		var m message.Response
+		switch string(r.Head.Target) {
+		case "/stream":
+			m.Start(200)
+			m.SetStream(&textStream{left: 2, length: 2})
+			if _, err := r.SendStream(&m, Whole, nil, nil); err != nil {
+				t.Error(err)
+			}
+			return
+		case "/whole":
+			m.StartBody(200, "text/plain", []byte("a"))
+		case "/empty":
+			m.Start(204)
+		case "/refused":
+			m.StartBody(403, "text/plain", []byte("no"))
+		}
+		r.Send(&m)
+	})
+	c := h2test.Dial(t, addr)
+	for i, want := range []string{"/stream 502", "/whole 502", "/empty 502", "/refused 403"} {
+		path, code, _ := strings.Cut(want, " ")
+		id := uint32(2*i + 1)
+		c.Head(t, id, false, ":method: CONNECT", ":protocol: websocket", ":scheme: http", ":path: "+path, ":authority: gw")
+		if a := c.Read(t, id)[id]; a.Status() != code || a.Body == "" {
+			t.Errorf("%s: answered %s %q, want %s", path, a.Status(), a.Body, code)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // SendTunnel implements Exchange: a WebSocket goes on in the data of the stream (RFC 8441). The
 // backend has answered to the handshake of HTTP/1.1.
-func (x *streamExchange) SendTunnel(head []byte, backend net.Conn, closeBackend func()) {
+func (x *streamExchange) SendTunnel(head, early []byte, backend net.Conn, closeBackend func()) bool {
 	s := x.session
 	answer, isRight := x.tunnelHead(head)
 	if !isRight {
@@ -21,7 +21,7 @@ func (x *streamExchange) SendTunnel(head []byte, backend net.Conn, closeBackend 
 		var m message.Response
 		m.StartBody(502, "text/plain", []byte("the backend's answer to the handshake of WebSocket does not fit the request"))
 		x.Send(&m)
-		return
+		return false
 	}
 	x.answered = true
 	client := &streamConn{x}
@@ -37,7 +37,16 @@ func (x *streamExchange) SendTunnel(head []byte, backend net.Conn, closeBackend 
 	x.sendHead(answer, nil, false)
 	s.flush()
 	s.mu.Unlock()
-	t.run(nil)
+	t.run(nil, early)
+	return true
+}
+
+// unopened puts an error in the place of an answer that a client would take for an open tunnel: to an extended CONNECT any
+// 2xx means that (RFC 8441, 5).
+func (x *streamExchange) unopened(m *message.Response) {
+	if x.isExtended && m.Status()/100 == 2 {
+		m.StartBody(502, "text/plain", []byte("the handshake of WebSocket was answered without opening one"))
+	}
 }
 
 // websocketGUID is what a server adds to the nonce of a handshake (RFC 6455, 1.3).

@@ -117,7 +117,7 @@ func tunnelServer(t *testing.T) (s *Server, address string, far <-chan net.Conn)
 	s, address = startServer(t, Options{}, func(r *Request) {
 		near, far := net.Pipe()
 		ends <- far
-		r.SendTunnel([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"), near, func() { _ = near.Close() })
+		r.SendTunnel([]byte("HTTP/1.1 101 Switching Protocols\r\n\r\n"), nil, near, func() { _ = near.Close() })
 	})
 	return s, address, ends
 }

@@ -5,13 +5,14 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // SendTunnel implements Exchange: the connection goes on in the other protocol.
-func (x *exchange) SendTunnel(head []byte, backend net.Conn, closeBackend func()) {
+func (x *exchange) SendTunnel(head, early []byte, backend net.Conn, closeBackend func()) bool {
 	x.finishBody()
 	x.answered, x.fate = true, end
 	c := x.conn
@@ -23,15 +24,16 @@ func (x *exchange) SendTunnel(head []byte, backend net.Conn, closeBackend func()
 	if c.server.flows(c) {
 		t.end()
 	}
-	if c.sendAnswer(head) != nil {
-		return
+	if c.sendAnswer(slices.Concat(head, early)) != nil { // in one write, as most backends send both
+		return true
 	}
 	c.socket.setReadDeadline(time.Time{})
 	c.socket.setWriteDeadline(time.Time{})
-	early := bytes.Clone(c.in.buf[c.in.r:c.in.w])
+	fromClient := bytes.Clone(c.in.buf[c.in.r:c.in.w])
 	c.in.r = c.in.w
 	x.lend()
-	t.run(early)
+	t.run(fromClient, nil)
+	return true
 }
 
 // A tunnel carries bytes both ways between a client and a backend, each way as fast as the receiver
@@ -56,8 +58,8 @@ type tunnel struct {
 // halfClosedTimeout is how long the one end may be silent when the other one has finished.
 const halfClosedTimeout = time.Minute
 
-// run returns when both ways are over and both ends closed.
-func (t *tunnel) run(early []byte) {
+// run returns when both ways are over and both ends closed. What is given was sent already by the client and by the backend.
+func (t *tunnel) run(fromClient, fromBackend []byte) {
 	defer t.cut()
 	t.timer = time.AfterFunc(math.MaxInt64, t.checkIdle)
 	defer t.timer.Stop()
@@ -65,16 +67,8 @@ func (t *tunnel) run(early []byte) {
 		t.timer.Reset(t.idle)
 	}
 	var other sync.WaitGroup
-	other.Go(func() {
-		if len(early) > 0 {
-			if _, err := t.backend.Write(early); err != nil {
-				t.cut()
-				return
-			}
-		}
-		t.carry(t.backend, t.client)
-	})
-	t.carry(t.client, t.backend)
+	other.Go(func() { t.carry(t.backend, t.client, fromClient) })
+	t.carry(t.client, t.backend, fromBackend)
 	other.Wait()
 }
 
@@ -111,8 +105,14 @@ func (t *tunnel) patience() time.Duration {
 	return halfClosedTimeout
 }
 
-// carry carries bytes one way until its source finishes, or either end breaks.
-func (t *tunnel) carry(to, from net.Conn) {
+// carry carries bytes one way until its source finishes, or either end breaks. Those that were read already go first.
+func (t *tunnel) carry(to, from net.Conn, early []byte) {
+	if len(early) > 0 {
+		if _, err := to.Write(early); err != nil {
+			t.cut()
+			return
+		}
+	}
 	in := newSource(from)
 	for {
 		err := t.carryPart(to, in)

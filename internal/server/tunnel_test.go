@@ -19,7 +19,7 @@ func TestTunnelIdle(t *testing.T) {
 		client, ours := net.Pipe()
 		near, far := net.Pipe()
 		s := New(Options{UpgradeIdleTimeout: time.Minute}, func(r *Request) {
-			r.SendTunnel([]byte(agreed), near, func() { _ = near.Close() })
+			r.SendTunnel([]byte(agreed), nil, near, func() { _ = near.Close() })
 		})
 		go s.newConn(ours, listeners.Any(nil).Socket("")).serve()
 		go func() {
