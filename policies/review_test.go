@@ -122,6 +122,55 @@ b.yaml:17: spec.validations[2].messageExpression: warning: a requirement must be
 	}
 }
 
+// TestIgnoredCosts: the author is warned of expressions that a client can let fail by their cost, if failures are ignored.
+func TestIgnoredCosts(t *testing.T) {
+	policy := func(failurePolicy string) string {
+		return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  failurePolicy: ` + failurePolicy + `
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: ["*"], resources: [widgets]}]}
+  matchConditions:
+  - {name: few, expression: "lists.range(object.spec.size).size() < 9"}
+  variables:
+  - {name: sizes, expression: "lists.range(object.spec.size)"}
+  validations:
+  - {expression: "lists.range(object.spec.size).all(i, i >= 0)"}
+  - {expression: "object.spec.size < 9 && lists.range(object.spec.size).all(i, i >= 0)"}
+  - {expression: "object.spec.list.all(a, a != '')", messageExpression: "string(lists.range(object.spec.size).size())"}
+  - {expression: "object.spec.size > 3"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Deny]}
+`
+	}
+	const a = "a client can let this exceed its cost limit and use up the budget of the policy, and `failurePolicy: Ignore` then leaves it out, " +
+		"and the expressions after it; set `failurePolicy: Fail`, or "
+	const number = " warning: object.spec.size says how many items this makes: " + a + "compare object.spec.size with a bound first\n"
+	for failurePolicy, want := range map[string]string{
+		"Fail": "",
+		"Ignore": "b.yaml:8: spec.matchConditions[0].expression:" + number + "b.yaml:10: spec.variables[0].expression:" + number + "b.yaml:12: spec.validations[0].expression:" + number +
+			"b.yaml:14: spec.validations[2].expression: warning: example.com/v1, Kind=Widget: " + a + "add maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared\n",
+	} {
+		dir := testutil.WriteFiles(t, map[string]string{"a.yaml": reviewedDefinition, "b.yaml": policy(failurePolicy)})
+		_, found := Load([]string{dir})
+		var got strings.Builder
+		for line := range strings.Lines(text(dir, found)) {
+			line = strings.ReplaceAll(line, " example.com/v1, Kind=Widget: estimated cost exceeds budget by factor of more than 100x (try simplifying the expression, or adding "+
+				"maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)", "")
+			if strings.HasPrefix(line, "b.yaml") && !strings.HasSuffix(line, "warning:\n") {
+				got.WriteString(line)
+			}
+		}
+		if got.String() != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", failurePolicy, got.String(), want)
+		}
+	}
+}
+
 // TestOwnWording: VAL-3: the ready-made policies and the definitions of our own kinds are worded as we ask of others.
 func TestOwnWording(t *testing.T) {
 	for _, pattern := range []string{"library/*", "crds/*.yaml"} {

@@ -34,6 +34,7 @@ type Spec struct {
 func (s *Spec) Review(states []string) *typecheck.Policy {
 	return &typecheck.Policy{
 		Match: s.MatchConstraints, ParamKind: s.ParamKind, Conditions: s.MatchConditions, Variables: s.Variables, States: states,
+		Ignores: s.FailurePolicy != nil && *s.FailurePolicy == admissionv1.Ignore,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // one of the policy, and a variable is evaluated where it is read.
 func decides(path *field.Path) bool {
 	at := path.String()
-	return !strings.HasSuffix(at, "messageExpression") && !strings.HasPrefix(at, "spec.variables[")
+	return !isMessage(path) && !strings.HasPrefix(at, "spec.variables[")
 }
 
 // constants finds expressions that fail for every object, of whatever kind, because of the constants in them.

@@ -57,6 +57,7 @@ type Policy struct {
 	States      []string // the collections behind the variable state
 	Mutating    bool     // expressions may make patches
 	Defaulting  bool     // expressions see the variable self
+	Ignores     bool     // the failure policy is Ignore
 	Expressions []Expression
 	// Common is what the policies of the set have in common; nil: the policy is reviewed by itself.
 	Common *cel.Common
@@ -98,6 +99,9 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 		warnings.constant(p, e)
 	}
 	warnings.constants(p)
+	if p.Ignores {
+		warnings.counts(p)
+	}
 	all := Matched(p.Match, kinds)
 	for _, k := range all {
 		warnings.unasked(p, k)
@@ -113,7 +117,7 @@ func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 		if err != nil {
 			return nil, err
 		}
-		checkers[i] = &checker{c, k}
+		checkers[i] = &checker{c, k, p.Ignores}
 	}
 	for i, v := range p.Variables {
 		e := Expression{variables.Index(i).Child("expression"), v.Expression}
@@ -149,7 +153,8 @@ func conditions(p *Policy) []Expression {
 // checker checks against one kind.
 type checker struct {
 	*cel.TypeChecker
-	kind Kind
+	kind    Kind
+	ignores bool
 }
 
 // say words a finding as Kubernetes does.
@@ -179,6 +184,41 @@ func (c *checker) cost(p *cel.Parsed) string {
 	return fmt.Sprintf("%v: estimated cost exceeds budget by factor of %s "+
 		"(try simplifying the expression, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)", c.kind.GroupVersionKind, by)
 }
+
+// ignored says what a client can do with an expression whose cost it decides, if failures are ignored.
+const ignored = "a client can let this exceed its cost limit and use up the budget of the policy, and `failurePolicy: Ignore` then " +
+	"leaves it out, and the expressions after it; set `failurePolicy: Fail`, or "
+
+// ignorable says that the client's data can let an expression exceed its limit, so that it is ignored. Expressions that
+// counts finds are left to it.
+func (c *checker) ignorable(p *cel.Parsed) string {
+	units, ok := c.Cost(p)
+	if _, isCounted := p.Counts(); isCounted || !c.kind.Own || !ok || units <= uint64(cel.ExpressionLimit) {
+		return ""
+	}
+	return fmt.Sprintf("%v: %sadd maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared", c.kind.GroupVersionKind, ignored)
+}
+
+// counts adds that a number of the client decides what an expression costs, whatever the kind.
+func (w *warnings) counts(p *Policy) {
+	look := func(path *field.Path, text string) {
+		places, _ := w.parse(text).Counts()
+		for _, place := range places {
+			w.add(path, fmt.Sprintf("%s says how many items this makes: %scompare %s with a bound first", place, ignored, place))
+		}
+	}
+	for i, v := range p.Variables {
+		look(field.NewPath("spec", "variables").Index(i).Child("expression"), v.Expression)
+	}
+	for _, e := range append(conditions(p), p.Expressions...) {
+		if !isMessage(e.Field) {
+			look(e.Field, e.Text)
+		}
+	}
+}
+
+// isMessage reports whether the expression at a path makes a message, which decides nothing.
+func isMessage(path *field.Path) bool { return strings.HasSuffix(path.String(), "messageExpression") }
 
 // warnings collects findings, several about one expression in one.
 type warnings struct {
@@ -224,6 +264,9 @@ func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker
 			w.add(e.Field, texts[i])
 		}
 		w.add(e.Field, c.cost(p))
+		if c.ignores && !isMessage(e.Field) {
+			w.add(e.Field, c.ignorable(p))
+		}
 	}
 }
 

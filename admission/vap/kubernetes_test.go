@@ -145,6 +145,7 @@ func (j verdict) agrees(want verdict) bool {
 func sameWords(got, want string) bool {
 	before, _, derived := strings.Cut(want, "failed expression: ")
 	got, _, _ = strings.Cut(got, "; shorten ")
+	got, _, _ = strings.Cut(got, "; reduce ")
 	return got == want || derived && strings.HasPrefix(got, before)
 }
 

@@ -244,7 +244,8 @@ func (e *env) interpreted(expression string, ast *celast.AST, variables *Variabl
 
 // program is an expression without a plan.
 func (e *env) program(expression string, ast *celast.AST, variables *Variables) *Program {
-	u, reads := usesIn(ast), readsOf(ast)
+	u := usesIn(ast)
+	reads, counts := readsAndCountsOf(ast)
 	return &Program{
 		source:    expression,
 		uses:      u,
@@ -252,6 +253,7 @@ func (e *env) program(expression string, ast *celast.AST, variables *Variables) 
 		carried:   u&(1<<value.Object) != 0 && slices.ContainsFunc(reads, isCarried),
 		size:      plan.FrameSize{Roots: u.Slots()},
 		wholes:    wholesOf(reads),
+		counts:    counts,
 		readsUser: readsUser(ast), readsKind: readsKind(ast), needsNoObject: needsNoObject(ast),
 	}
 }

@@ -125,7 +125,7 @@ func (a *argued) argument(t testing.TB, function string, of *types.Type) string 
 	case types.BytesKind:
 		return `bytes(` + a.argument(t, function, types.StringType) + `)`
 	case types.IntKind:
-		v = []int{0, 1, -1, 3, a.upTo(1_000_000)}[a.random.IntN(5)]
+		v = []int{0, 1, -1, 3, 1_000_001, math.MaxInt32 + 1, math.MaxInt, math.MinInt, a.upTo(1_000_000), a.upTo(100_000_000)}[a.random.IntN(10)]
 	case types.ListKind:
 		v = a.list(of.Parameters()[0], 2)
 		if function == "format" {
@@ -355,6 +355,9 @@ func holdEstimate(t *testing.T, e *env, expression string, a *argued) (compiled,
 		_, err := p.evalKept(f, f.Vars())
 		if allocated := allocatedBytes() - before; allocated > uint64(mostAllocated+mostTimes*(len(text)+len(expression))) {
 			t.Errorf("%s: %.200s\n%d bytes of arguments allocate %d bytes", way, expression, len(text), allocated)
+		}
+		if used := PolicyBudget - f.Budget(); used < 0 || used > ExpressionLimit {
+			t.Errorf("%s: %.200s\ntakes %d units of the budget", way, expression, used)
 		}
 		f.Release()
 		var failure *Error

@@ -42,7 +42,13 @@ func compareGenerated(t *testing.T, e *env, kubeEnv *celgo.Env, expression strin
 	}
 	lazy, lazyUnits := metered(lazily, nil, set)
 	native, nativeUnits := metered(natively, nil, set)
+	if most := max(lazyUnits, nativeUnits); most > ExpressionLimit || min(lazyUnits, nativeUnits) < 0 {
+		t.Errorf("%s\n%s\nnatively %d units, lazily %d: more than an expression may cost", expression, objects, nativeUnits, lazyUnits)
+	}
 	if strings.Contains(lazy.err+native.err, "cost limit") {
+		if prices, ok := kubernetesUnits(theirs, values); ok && prices < ExpressionLimit/4 {
+			t.Errorf("%s\n%s\nnatively %v, lazily %v, by Kubernetes' prices %d units", expression, objects, native, lazy, prices)
+		}
 		return true
 	}
 	// An object that the schema refuses reaches no rule: which of its faults an expression meets first is not compared.

@@ -89,7 +89,7 @@ func compareShared(t *testing.T, all *Common, expression string) {
 					return said + err.Error()
 				}
 				native, reason := p.Plan()
-				return fmt.Sprint(said, p.Source(), native, reason, p.uses, p.readsUser, p.readsKind, p.needsNoObject, p.foreign, p.carried, p.size, p.wholes)
+				return fmt.Sprint(said, p.Source(), native, reason, p.uses, p.readsUser, p.readsKind, p.needsNoObject, p.foreign, p.carried, p.size, p.wholes, p.counts)
 			}
 			want := policy(nil)
 			for range 2 {

@@ -32,6 +32,7 @@ type Program struct {
 	carried       bool // it reads fields of the object that a server carries over
 	size          plan.FrameSize
 	wholes        []Read // what may be too long for it
+	counts        []Read // numbers that say how many items it makes
 }
 
 // Source is the expression.
@@ -191,7 +192,7 @@ func (f *Frame) stopped(p *Program, r any) error {
 	case value.Stop:
 		failure := &Error{Cause: value.Cause(r), Expression: p.source, Detail: detailOf(r)}
 		if failure.Cause == value.OverLimit {
-			failure.Detail += shorten(p.wholes, f.vars)
+			failure.Detail += p.shorten(f.vars)
 		}
 		return failure
 	default:

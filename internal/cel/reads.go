@@ -33,9 +33,15 @@ type ReadStep struct {
 // readsOf finds what an expression reads from self and object. It errs on the side of more: whatever is not understood
 // counts as read with everything in it.
 func readsOf(ast *celast.AST) []Read {
+	reads, _ := readsAndCountsOf(ast)
+	return reads
+}
+
+// readsAndCountsOf is readsOf, with those of the places whose numbers say how many items the expression makes.
+func readsAndCountsOf(ast *celast.AST) (reads, counts []Read) {
 	c := readCollector{ast: ast, locals: map[string]*Read{}}
 	c.collect(ast.Expr(), true)
-	return c.reads
+	return c.reads, c.counts
 }
 
 // carriedFields are the members of metadata that a server carries over from the stored object.
@@ -59,6 +65,7 @@ type readCollector struct {
 	ast    *celast.AST
 	locals map[string]*Read // variables of loops: the place that they stand for, or nil
 	reads  []Read
+	counts []Read // those of the arguments of lists.range
 }
 
 func (c *readCollector) note(r Read, deep bool) {
@@ -81,8 +88,12 @@ func (c *readCollector) collect(e celast.Expr, deep bool) {
 		if call.IsMemberFunction() {
 			c.collect(call.Target(), !shallow)
 		}
+		before := len(c.reads)
 		for _, x := range call.Args() {
 			c.collect(x, !shallow)
+		}
+		if isRange(call) {
+			c.counts = append(c.counts, c.reads[before:]...)
 		}
 	case celast.ListKind:
 		for _, x := range e.AsList().Elements() {
@@ -100,6 +111,15 @@ func (c *readCollector) collect(e celast.Expr, deep bool) {
 	case celast.ComprehensionKind:
 		c.loop(e.AsComprehension())
 	}
+}
+
+// isRange reports whether a call, which may not be checked yet, is one of lists.range.
+func isRange(call celast.CallExpr) bool {
+	if call.IsMemberFunction() {
+		of := call.Target()
+		return call.FunctionName() == "range" && of.Kind() == celast.IdentKind && of.AsIdent() == "lists"
+	}
+	return call.FunctionName() == "lists.range"
 }
 
 // loop notes what a loop reads. Its variable stands for the items of what it goes over, if that is a place.

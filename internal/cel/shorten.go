@@ -29,19 +29,18 @@ func wholesOf(reads []Read) (wholes []Read) {
 	return wholes
 }
 
-// shorten says which of these places is the longest; "" if none has a length.
-func shorten(wholes []Read, v *Vars) string {
+// leastLong is how many bytes a list, map or string has in JSON that can make an expression exceed its limit: a list of 50
+// numbers, in four loops. A shorter one is not what has to be shortened.
+const leastLong = 100
+
+// shorten says which of the places that the expression reads is the longest, or the largest number of items that it makes;
+// "" if none is long enough to be the cause.
+func (p *Program) shorten(v *Vars) string {
 	longest, says := 1, ""
-	for _, r := range wholes {
-		n := v.Bindings.Slots[r.Root].Node
-		for _, s := range r.Path {
-			if !n.Valid() || n.Kind() != document.Object {
-				n = document.Node{}
-				break
-			}
-			n, _ = n.Get(s.Name)
-		}
-		if !n.Valid() {
+	for i := range p.wholes {
+		r := &p.wholes[i]
+		n := r.in(v)
+		if !n.Valid() || len(n.Raw()) < leastLong {
 			continue
 		}
 		length, unit := 0, ""
@@ -57,7 +56,29 @@ func shorten(wholes []Read, v *Vars) string {
 			longest, says = length, fmt.Sprintf("; shorten %s, which has %d %s", r.text(), length, unit)
 		}
 	}
+	for i := range p.counts {
+		r := &p.counts[i]
+		n := r.in(v)
+		if !n.Valid() || n.Kind() != document.Number {
+			continue
+		}
+		if count, ok := n.Int64(); ok && count > int64(longest) {
+			longest, says = int(count), fmt.Sprintf("; reduce %s, which is %d", r.text(), count)
+		}
+	}
 	return says
+}
+
+// in is the value at the place, invalid if there is none.
+func (r *Read) in(v *Vars) document.Node {
+	n := v.Bindings.Slots[r.Root].Node
+	for _, s := range r.Path {
+		if s.Any || !n.Valid() || n.Kind() != document.Object {
+			return document.Node{}
+		}
+		n, _ = n.Get(s.Name)
+	}
+	return n
 }
 
 // text is the place as an expression writes it. What self is, the field of the failure says.

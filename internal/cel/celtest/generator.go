@@ -207,6 +207,7 @@ func (g *Generator) Value(depth int) string {
 			fmt.Sprintf("(%s).replace('a', %s)", next(), g.Of("'b'", next())), fmt.Sprintf("(%s).substring(%s)", next(), g.Of("0", "1", next())),
 			fmt.Sprintf("'%%s %%v'.format([%s])", next()), fmt.Sprintf("sets.contains(%s, %s)", next(), next()), fmt.Sprintf("quantity(%s).isLessThan(quantity('1'))", next()),
 			fmt.Sprintf("isIP(%s)", next()), fmt.Sprintf("format.dns1123Label().validate(%s).hasValue()", next()), fmt.Sprintf("(%s).slice(0, 1)", next()),
+			"lists.range("+g.Of("3", "200", "600000", "1000001", "9223372036854775807", next())+")",
 		)
 	case 17:
 		return g.Of(fmt.Sprintf("dyn([%s, %s])", next(), next()), fmt.Sprintf("dyn({'a': %s})", next()), fmt.Sprintf("dyn([?%s])", next()), fmt.Sprintf("dyn({?'a': %s})", next()), fmt.Sprintf("{%s: 1}", next()))

@@ -100,8 +100,8 @@ var (
 		skip:   func(s []int64) bool { return len(s) > 1 && s[1] != unknownSize && s[1] <= 16 },
 	}
 
-	// ranged makes as many items as its argument says.
-	ranged = &cost{size: number, work: func(s []int64) int64 { return s[0] }, always: true, makes: true}
+	// ranged makes as many items as its argument says, if there may be so many.
+	ranged = &cost{size: rangeSize, work: func(s []int64) int64 { return s[0] }, always: true, makes: true}
 
 	// asked is a question to the authorizer, at Kubernetes' price: two fit into one expression.
 	asked = &cost{size: size, work: func([]int64) int64 { return 350_000 }, always: true}
@@ -144,7 +144,7 @@ func formatPattern(v ref.Val) int64 {
 func sum(s []int64) int64 {
 	var total int64
 	for _, n := range s {
-		total = min(total+n, math.MaxInt32)
+		total = min(total+min(n, math.MaxInt32), math.MaxInt32)
 	}
 	return total
 }
@@ -224,12 +224,20 @@ func (c *cost) sizeOf(at int, v ref.Val) int64 {
 	return c.size(v)
 }
 
-// number is the value of an int, for functions that make so many items.
-func number(v ref.Val) int64 {
-	if n, ok := v.(types.Int); ok {
-		return max(int64(n), 0)
+// mostRanged is how many items lists.range makes at most. For a larger number it returns an error.
+const mostRanged = 1_000_000
+
+// rangeSize is how many items lists.range makes.
+func rangeSize(v ref.Val) int64 {
+	n, _ := v.(types.Int)
+	return rangeItems(int64(n))
+}
+
+func rangeItems(n int64) int64 {
+	if n < 0 || n > mostRanged {
+		return 0
 	}
-	return 0
+	return n
 }
 
 // Measure is the size of the argument at a place that native code has.
@@ -258,7 +266,7 @@ func (c *cost) Measure(f *Machine, at int, v Val) int64 {
 		return total
 	case ValInt:
 		if c == ranged {
-			return max(v.Int(), 0)
+			return rangeItems(v.Int())
 		}
 		return 0
 	case valRef:

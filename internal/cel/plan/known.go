@@ -60,8 +60,8 @@ func (c *nativeCompiler) known(call *invocation) (code, bool) {
 			}
 			return call.one(f, v)
 		}}
-		if call.function == "size" {
-			k.count = counting(call.args[0])
+		if c := call.args[0].plain(value.KindInvalid); c != nil && call.function == "size" {
+			k.count = c.size // of anything else the general way would make the value a second time
 		}
 		return k, true
 	case 2:
@@ -201,21 +201,6 @@ func findingAll(call *invocation, re *regexp.Regexp, subject func(*Machine) (str
 		}
 		return f.newBuilt(mark)
 	}}
-}
-
-// counting is size() if its value is a number.
-func counting(a code) func(*Machine) (int64, bool) {
-	arg := a.scalar()
-	if c := a.plain(value.KindInvalid); c != nil {
-		return c.size
-	}
-	return func(f *Machine) (int64, bool) {
-		v := arg(f)
-		if v.Kind != ValString {
-			return 0, false
-		}
-		return int64(utf8.RuneCountInString(v.Str())), true
-	}
 }
 
 // textTest is a test of two strings.

@@ -243,7 +243,7 @@ func (m *Meter) call(e celast.Expr) {
 			call.sizes[i] = how.sizeOf(i, arg.AsLiteral())
 			continue
 		}
-		if n, ok := ConstantSize(arg); ok {
+		if n, ok := ConstantSize(arg); ok && how != ranged { // whose argument is a number
 			call.sizes[i] = n
 			continue
 		}
