@@ -12,7 +12,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
-	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/policies"
 )
@@ -189,18 +188,14 @@ func (j *Assessor) resolve(t *Trial) error {
 	h.write.Begin(h.request)
 	target := t.Target
 	if t.Upstream == "" {
-		h.route = nil
-		if choice := g.routes.findAnywhere(&message.Head{Method: t.Method, Host: t.Host, Target: target}); choice != nil {
-			h.route = choice.routes[0]
+		choice, err := g.routes.lookAnywhere(&message.Head{Method: t.Method, Host: t.Host, Target: target})
+		if err != nil {
+			h.route = nil
+			return err
 		}
-	} else {
-		h.route = g.routeTo(t.Upstream, str(t.Method), str(target))
-	}
-	switch {
-	case h.route == nil && t.Upstream != "":
+		h.route = choice.routes[0]
+	} else if h.route = g.routeTo(t.Upstream, str(t.Method), str(target)); h.route == nil {
 		return ErrNoRoute
-	case h.route == nil:
-		return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", t.Host, pathOf(target))
 	}
 	if rules := h.route.rules; rules != nil && t.Upstream == "" {
 		var err error

@@ -26,10 +26,10 @@ func (h *handler) resolveTarget() error {
 	h.request.Warnings = h.request.Warnings[:0]
 	head := &h.incoming.Head
 	h.name(head)
-	choice := h.gateway.routes.find(listenerOf(h), head)
-	if choice == nil {
+	choice, err := h.gateway.routes.look(listenerOf(h), head)
+	if err != nil {
 		h.route = nil
-		return noRoute(head)
+		return err
 	}
 	h.route = choice.pick(h.route)
 	h.request.Limits = &h.route.limits
@@ -77,11 +77,6 @@ func (h *handler) resolveTarget() error {
 	return nil
 }
 
-// noRoute is the answer to a request that no route takes.
-func noRoute(head *message.Head) error {
-	return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
-}
-
 // A Forecast says what becomes of a request, as far as its method and target determine it. It is
 // for operators.
 type Forecast struct {
@@ -106,9 +101,9 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	if err != nil {
 		return Forecast{Refusal: err}
 	}
-	choice := g.routes.findAnywhere(&head)
-	if choice == nil {
-		f.Refusal = noRoute(&head)
+	choice, err := g.routes.lookAnywhere(&head)
+	if err != nil {
+		f.Refusal = err
 		return f
 	}
 	one := choice.routes[0]

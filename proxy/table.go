@@ -7,6 +7,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/proxy/routes"
 )
 
@@ -50,20 +51,49 @@ func (r *routeTable) compile(own []*route, more []*route, entries []routes.Entry
 	return err
 }
 
-// find returns the routes among which the requests of a head are shared that come by a listener; nil if there is none.
+// find returns the routes among which the requests of a head are shared that come by a listener; nil if there is none, or
+// if servers may read the path as one that is routed in another way.
 func (r *routeTable) find(listener int, head *message.Head) *choice {
-	one, _ := r.tree.Find(&routes.Request{Listener: listener, Host: head.Host, Target: str(head.Target), Head: head})
+	one, _ := r.search(listener, head)
 	return one
 }
 
-// findAnywhere returns the routes of a head by the first listener that has some. It is for operators.
-func (r *routeTable) findAnywhere(head *message.Head) *choice {
+// look is find, with the answer to requests that have no route.
+func (r *routeTable) look(listener int, head *message.Head) (*choice, error) {
+	one, err := r.search(listener, head)
+	switch {
+	case err != nil:
+		return nil, ambiguous(head, err)
+	case one == nil:
+		return nil, noRoute(head)
+	}
+	return one, nil
+}
+
+// lookAnywhere is look by the first listener that has routes of a head. It is for operators.
+func (r *routeTable) lookAnywhere(head *message.Head) (*choice, error) {
 	for listener := range len(r.listeners) + 1 {
-		if one := r.find(listener, head); one != nil {
-			return one
+		if one, err := r.search(listener, head); one != nil || err != nil {
+			return r.look(listener, head)
 		}
 	}
-	return nil
+	return nil, noRoute(head)
+}
+
+func (r *routeTable) search(listener int, head *message.Head) (*choice, error) {
+	one, _, err := r.tree.Find(&routes.Request{Listener: listener, Host: head.Host, Target: str(head.Target), Head: head})
+	return one, err
+}
+
+// noRoute is the answer to a request that no route takes.
+func noRoute(head *message.Head) error {
+	return status.NoSuchPath("no route leads from host '%s' and path '%s' to a backend", head.Host, pathOf(head.Target))
+}
+
+// ambiguous is the answer to a request whose path leads to one route as it is written, and to another as some servers
+// read it: whatever is said of the other route would not count for it.
+func ambiguous(head *message.Head, err error) error {
+	return status.BadRequest("the request path '%s' is refused: %v. Spell it as all servers read it", pathOf(head.Target), err)
 }
 
 // bareHead is a head with nothing but a method, a host and a target.

@@ -17,8 +17,8 @@ type Destination struct {
 // Locate returns where a request leads. found is false if no route leads to a backend, or the request is refused there by
 // its path.
 func (g *Gateway) Locate(method, host, target string) (d Destination, found bool) {
-	choice := g.routes.findAnywhere(bareHead(method, host, target))
-	if choice == nil {
+	choice, err := g.routes.lookAnywhere(bareHead(method, host, target))
+	if err != nil {
 		return d, false
 	}
 	one := choice.routes[0]
@@ -30,7 +30,6 @@ func (g *Gateway) Locate(method, host, target string) (d Destination, found bool
 		}
 		d.Target = string(to)
 	}
-	var err error
 	d.Info, d.Resource, err = g.scopesOf(g.policies()).resolver(one).Resolve(method, []byte(d.Target))
 	d.Info.Place = &one.place
 	return d, err == nil
@@ -67,7 +66,7 @@ func (g *Gateway) asked(one *route, method, path string) (asked string, isLed bo
 		if asked = s.from + rest; asked == "" {
 			asked = "/"
 		}
-		if g.routes.findAnywhere(bareHead(method, one.host, asked)).has(one) && one.makes(asked, path) {
+		if by, _ := g.routes.lookAnywhere(bareHead(method, one.host, asked)); by.has(one) && one.makes(asked, path) {
 			return asked, true
 		}
 	}

@@ -53,6 +53,7 @@ var failureProofs = map[string][]string{
 	"the client leaves, or its `?timeout=` passes":        {"internal/memory:TestGateEndsWithTheRequest"},
 	"no memory to complete the answer to a write":         {"proxy:TestNoMemoryForTheAnswerOfAWrite"},
 	"no memory to complete an object in an answer":        {"proxy:TestLargeObjectsFilled"},
+	"some server could read the path as one":              {"proxy:TestAmbiguousPaths"},
 	"a request is refused while its body is still coming": {"proxy:TestRefusedWhileSending", "internal/server:TestLingerBounds", "internal/server:TestLingerPace"},
 	"too many requests at a time, the queue full":         {"proxy:TestTurnedAwayForLonger", "proxy:TestWaitIsBounded", "proxy:TestNobodyWaitsWhileDraining"},
 	"a load balancer does not begin a connection":         {"internal/server:TestIntroduced", "internal/server:TestIntroductionDeadline"},

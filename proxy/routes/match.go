@@ -12,7 +12,7 @@ import (
 )
 
 // candidate is a route that takes requests for a path if they fit.
-type candidate[R any] struct {
+type candidate[R comparable] struct {
 	condition
 	isOpen bool // every request for the path fits
 	rank   rank
@@ -128,6 +128,7 @@ func newExpression(text string) (e expression, err error) {
 
 // search is what candidates are compared with.
 type search struct {
+	host  []byte // in lower case, without a port
 	head  *message.Head
 	query string
 }

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/readings"
 	"github.com/admission-gateway/gateway/internal/routing"
 )
 
 // An Entry leads the requests of a listener for a host that fit a match to a route.
-type Entry[R any] struct {
+type Entry[R comparable] struct {
 	Listener int
 	Host     string // "*." before the end of hosts, or "" for any
 	Match    *routing.Match
@@ -37,56 +38,140 @@ type Request struct {
 // and both before one for any host. Then an exact path counts before an expression, the longer expression first, and both
 // before a prefix, the longer prefix first. Then counts one with a method, then one with more headers, then one with more
 // parameters, and at last the one that is added first.
-type Tree[R any] struct {
-	listeners []hosts[R]
+type Tree[R comparable] struct {
+	listeners []hosts[R] // by how paths are written
+	// read finds the routes of paths as servers read them. It is listeners unless servers read the path of an entry in
+	// different ways.
+	read []hosts[R]
 }
 
 // New compiles a tree. An error names the expression that cannot be used.
-func New[R any](entries []Entry[R]) (*Tree[R], error) {
+func New[R comparable](entries []Entry[R]) (*Tree[R], error) {
 	t := &Tree[R]{}
+	var respelled []Entry[R]
 	for i := range entries {
 		e := &entries[i]
-		for len(t.listeners) <= e.Listener {
-			t.listeners = append(t.listeners, hosts[R]{})
+		if path := &e.Match.Path; path.Kind != routing.PathExpression && !readings.IsPlain(path.Value) {
+			respelled = appendReadings(respelled, e)
+		}
+	}
+	var err error
+	if t.listeners, err = compile(entries); err != nil {
+		return nil, err
+	}
+	t.read = t.listeners
+	if len(respelled) > 0 { // which count after the entries that have such a path themselves
+		t.read, err = compile(slices.Concat(entries, respelled))
+	}
+	return t, err
+}
+
+// appendReadings appends an entry with each path for which servers may take its own.
+func appendReadings[R comparable](to []Entry[R], e *Entry[R]) []Entry[R] {
+	readings.Any(e.Match.Path.Value, func(reading string) bool {
+		match := *e.Match
+		match.Path.Value = reading
+		to = append(to, Entry[R]{Listener: e.Listener, Host: e.Host, Match: &match, Route: e.Route})
+		return false
+	})
+	return to
+}
+
+// compile makes the trees of entries, by their listeners.
+func compile[R comparable](entries []Entry[R]) (all []hosts[R], err error) {
+	for i := range entries {
+		e := &entries[i]
+		for len(all) <= e.Listener {
+			all = append(all, hosts[R]{})
 		}
 		c := candidate[R]{route: e.Route}
 		if err := c.compile(e.Match, i); err != nil {
 			return nil, fmt.Errorf("the route of the host '%s' and the path '%s': %w", e.Host, e.Match.Path.Value, err)
 		}
-		t.listeners[e.Listener].root(strings.ToLower(e.Host)).add(&e.Match.Path, c)
+		all[e.Listener].root(strings.ToLower(e.Host)).add(&e.Match.Path, c)
 	}
-	for i := range t.listeners {
-		t.listeners[i].each(func(n *node[R]) { n.finish(nil, nil) })
+	for i := range all {
+		one := &all[i]
+		one.each(func(n *node[R]) {
+			n.finish(nil, nil)
+			one.dependsOnPath = one.dependsOnPath || n.next != nil || len(n.expressions) > 0
+		})
 	}
-	return t, nil
+	return all, nil
 }
 
-// Find returns the route of a request. It does not allocate unless the host has capital letters, or an expression is
-// compared with a value that is written in several lines or percent-encoded.
-func (t *Tree[R]) Find(r *Request) (route R, found bool) {
+// An AmbiguousError says that servers may read the path of a request as another one, which leads to another route, or
+// to none.
+type AmbiguousError struct {
+	// Reading is such a path. It is "" if the path can be read in too many ways.
+	Reading string
+}
+
+func (e *AmbiguousError) Error() string {
+	if e.Reading == "" {
+		return "the path can be read in too many ways"
+	}
+	return "the path could be read as '" + e.Reading + "', which is routed in another way"
+}
+
+// Find returns the route of a request; the error is nil or an [AmbiguousError]. It does not allocate unless the host has
+// capital letters, an expression is compared with a value that is written in several lines or percent-encoded, or servers
+// may read the path in different ways.
+func (t *Tree[R]) Find(r *Request) (route R, found bool, err error) {
 	if uint(r.Listener) >= uint(len(t.listeners)) {
-		return route, false
+		return route, false, nil
 	}
 	in := &t.listeners[r.Listener]
 	path, query, _ := strings.Cut(r.Target, "?")
 	s := search{head: r.Head, query: query}
 	if len(in.named)+len(in.below) > 0 {
-		host := lower(withoutPort(r.Host))
-		if at := in.named[string(host)]; at != nil {
-			if one := at.find(path, &s); one != nil {
+		s.host = lower(withoutPort(r.Host))
+	}
+	route, found = in.find(path, &s)
+	if in.dependsOnPath && !readings.IsPlain(path) {
+		if err := t.read[r.Listener].differs(path, &s, route, found); err != nil {
+			var none R
+			return none, false, err
+		}
+	}
+	return route, found, nil
+}
+
+// differs returns an error if a server could read a path as one that has another route.
+func (h *hosts[R]) differs(path string, s *search, route R, found bool) error {
+	e := &AmbiguousError{}
+	isOther := func(reading string) bool {
+		other, isFound := h.find(reading, s)
+		if other == route && isFound == found {
+			return false
+		}
+		e.Reading = reading
+		return true
+	}
+	if isOther(path) || readings.Any(path, isOther) {
+		return e
+	}
+	return nil
+}
+
+// find returns the route of a path.
+func (h *hosts[R]) find(path string, s *search) (route R, found bool) {
+	if len(h.named)+len(h.below) > 0 {
+		if at := h.named[string(s.host)]; at != nil {
+			if one := at.find(path, s); one != nil {
 				return one.route, true
 			}
 		}
-		for end := in.ends(host, len(host)); end != nil; end = in.ends(host, len(end)-1) {
-			if at := in.below[string(end)]; at != nil {
-				if one := at.find(path, &s); one != nil {
+		for end := h.ends(s.host, len(s.host)); end != nil; end = h.ends(s.host, len(end)-1) {
+			if at := h.below[string(end)]; at != nil {
+				if one := at.find(path, s); one != nil {
 					return one.route, true
 				}
 			}
 		}
 	}
-	if in.any != nil {
-		if one := in.any.find(path, &s); one != nil {
+	if h.any != nil {
+		if one := h.any.find(path, s); one != nil {
 			return one.route, true
 		}
 	}
@@ -94,12 +179,14 @@ func (t *Tree[R]) Find(r *Request) (route R, found bool) {
 }
 
 // hosts are the trees of paths of a listener.
-type hosts[R any] struct {
+type hosts[R comparable] struct {
 	named map[string]*node[R] // by the host in lower case
 	below map[string]*node[R] // by the end of hosts, such as ".example.com"
 	any   *node[R]
 	// shortest and longest are the lengths of the ends.
 	shortest, longest int
+	// dependsOnPath says that an entry is not for all paths.
+	dependsOnPath bool
 }
 
 // root returns the tree of a host, which it makes.
@@ -152,7 +239,7 @@ func (h *hosts[R]) each(f func(*node[R])) {
 }
 
 // node is a path, up to the end of a segment.
-type node[R any] struct {
+type node[R comparable] struct {
 	exact       []candidate[R] // of this path itself
 	expressions []candidate[R] // of paths that begin with this one
 	prefixed    []candidate[R] // of this path, and the paths below it
@@ -272,7 +359,7 @@ func (n *node[R]) byExpression(path string, s *search) (best *candidate[R]) {
 }
 
 // first returns the first candidate that fits.
-func first[R any](all []candidate[R], s *search) *candidate[R] {
+func first[R comparable](all []candidate[R], s *search) *candidate[R] {
 	for i := range all {
 		if all[i].isOpen || all[i].fits(s) {
 			return &all[i]

@@ -60,11 +60,11 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/upstream/h2conn":  {[]string{"internal/h2", "internal/message"}, []string{"internal/upstream"}},
 	"internal/upstream":         {[]string{"internal/status", "internal/resource", "internal/clock", "internal/circuit", "internal/h1", "internal/h2", "internal/message", "internal/peek", "internal/upstream/balance", "internal/upstream/h2conn", "internal/secure", "internal/stack"}, []string{"cmd", "bench", "proxy", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain"}},
 	"internal/paint":            {nil, []string{"cmd", "internal/story"}},
-	"internal/octets":           {nil, []string{"internal/document", "internal/message", "internal/quote", "internal/resource", "internal/telemetry"}},
+	"internal/octets":           {nil, []string{"internal/document", "internal/message", "internal/quote", "internal/readings", "internal/resource", "internal/telemetry"}},
 	"internal/stack":            {nil, []string{"internal/server", "internal/upstream"}},
 	"internal/peek":             {nil, []string{"internal/admin", "internal/server", "internal/upstream"}},
 	"internal/secure":           {nil, []string{"proxy", "internal/server", "internal/upstream"}},
-	"internal/message":          {[]string{"internal/octets", "internal/status"}, []string{"proxy", "internal/compress", "internal/cors", "internal/contract", "internal/openapi", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain", "internal/h1", "internal/h2", "internal/ingress", "internal/server", "internal/upstream", "internal/upstream/h2conn"}},
+	"internal/message":          {[]string{"internal/octets", "internal/status"}, []string{"proxy", "internal/compress", "internal/cors", "internal/contract", "internal/openapi", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain", "internal/h1", "internal/h2", "internal/ingress", "internal/readings", "internal/server", "internal/upstream", "internal/upstream/h2conn"}},
 	"internal/h1":               {[]string{"internal/message"}, []string{"internal/server", "internal/upstream"}},
 	"internal/h2":               {[]string{"internal/message"}, []string{"internal/server", "internal/upstream", "internal/upstream/h2conn"}},
 	"internal/compress":         {[]string{"internal/message"}, []string{"proxy", "internal/storage", "internal/storage/plain"}},
@@ -90,6 +90,9 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/doctest":          {[]string{"internal/testutil"}, nil},
 	"internal/testutil":         {nil, []string{"bench", "policies/policiestest", "internal/ratelimit", "internal/doctest"}},
 	"policies/policiestest":     {[]string{"internal/testutil", "policies"}, nil},
+
+	"internal/readings":              {[]string{"internal/message", "internal/octets"}, []string{"proxy"}},
+	"internal/readings/readingstest": {[]string{"internal/message"}, nil},
 }
 
 // engines are the libraries that only some rooms may import.
