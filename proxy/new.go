@@ -11,6 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
+	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/message"
@@ -86,7 +87,7 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
 		HTTP2:              server.HTTP2{IsOff: !c.HTTP2.Enabled, MaxConcurrentStreams: int(c.HTTP2.MaxConcurrentStreams), Flooded: s.metrics.Flooded},
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
-		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: int(c.Limits.Connections),
+		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: descriptors.Now().Clients(int(c.Limits.Connections), c.BackendConnections()),
 		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: s.metrics.SlowReaderCut,
 		RetryAfter: new(ratelimit.Drops).Add, Memory: s.memory.Memory, Log: s.log, Panicked: answerPanic,
 	}

@@ -278,8 +278,8 @@ func serveSignals() (signals <-chan os.Signal, ignore func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// run serves until a signal asks for the end: SIGHUP reads all files again, any other one drains. An error is why the
-// gateway ended on its own, or that requests were cut off.
+// run serves until a signal asks for the end: SIGHUP reads all files again, any other one drains, as does the unexpected end
+// of a listener. An error is why the gateway ended on its own, or that requests were cut off.
 func (n *node) run(signals <-chan os.Signal) error {
 	watching, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
@@ -306,7 +306,9 @@ func (n *node) run(signals <-chan os.Signal) error {
 			if err == nil {
 				err = errors.New("it was closed")
 			}
-			return fmt.Errorf("a listener failed: %w", err)
+			err = fmt.Errorf("a listener failed: %w", err)
+			systemd.stopping()
+			return errors.Join(err, n.drain(err.Error(), signals))
 		case err := <-n.mistaken:
 			return err
 		case s := <-signals:
@@ -318,7 +320,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 				continue
 			}
 			systemd.stopping()
-			return n.drain(s, signals)
+			return n.drain(s.String(), signals)
 		}
 	}
 }
@@ -344,7 +346,7 @@ func ask(demands chan<- struct{}) {
 
 // drain ends the service in order: first readiness, then, after a while, requests in progress, then new ones. A further
 // signal skips a wait. Another process may listen on the same addresses from now on.
-func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
+func (n *node) drain(cause string, signals <-chan os.Signal) error {
 	c := n.reloads.end(n)
 	n.admin.Drain()
 	for _, l := range n.doors.offered() {
@@ -353,7 +355,7 @@ func (n *node) drain(cause os.Signal, signals <-chan os.Signal) error {
 		}
 	}
 	n.gateway.Load().Drain()
-	n.log.Info("draining", "cause", cause.String(), "drainSeconds", int(c.DrainSeconds))
+	n.log.Info("draining", "cause", cause, "drainSeconds", int(c.DrainSeconds))
 	hurry := func(done <-chan struct{}, then func()) {
 		for {
 			select {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 )
@@ -76,6 +77,7 @@ func serve(c *config.Configuration, log *telemetry.Log, file string, flags *conf
 	}
 	n.reloads.file, n.reloads.flags = file, flags
 	tellMemory(&c.Limits, log.Messages)
+	tellDescriptors(c, log.Messages)
 	return n.run(signals)
 }
 
@@ -102,6 +104,17 @@ func tellMemory(l *config.Limits, log *slog.Logger) {
 	if shortage := l.Shortage(); shortage != "" {
 		log.Warn("the memory for requests is short", "problem", shortage)
 	}
+}
+
+// tellDescriptors says if the process may not open as many file descriptors as its connections may take.
+func tellDescriptors(c *config.Configuration, log *slog.Logger) {
+	budget, backends := descriptors.Now(), c.BackendConnections()
+	connections := int(c.Limits.Connections)
+	if connections+backends+budget.Reserved <= budget.Limit {
+		return
+	}
+	log.Warn("fewer file descriptors may be open than connections are configured", "descriptors", budget.Limit, "reserved", budget.Reserved,
+		"limits.connections", connections, "backendConnections", backends, "clientsServed", budget.Clients(connections, backends))
 }
 
 // refusedPolicies is an error that shows findings, a line each.

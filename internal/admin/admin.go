@@ -1,8 +1,7 @@
 // Package admin is the listener for operators: health, metrics, the active policies, the backends and
 // a page that shows all of it. It is never the public one: what it says is not for clients.
 //
-// fasthttp.Server serves it, with its loop that accepts, its workers, its reading of requests and
-// its shutdown. Requests of this listener go to no other server, so it does no harm that fasthttp
+// fasthttp.Server serves it, with its workers, its reading of requests and its shutdown. Requests of this listener go to no other server, so it does no harm that fasthttp
 // reads leniently what another server may read differently.
 package admin
 
@@ -21,6 +20,7 @@ import (
 // What one client may ask of the listener. Probes, a scraper and a few people ask it.
 const (
 	maxConnections = 512
+	maxPages       = 384 // at a time, beside health
 	maxHeadBytes   = 16 << 10
 	maxBodyBytes   = 16 << 10 // of what no page reads; see maxQuestionBytes
 	readTimeout    = 10 * time.Second
@@ -85,8 +85,8 @@ func New(o Options) *Server {
 		Handler:                      s.handle,
 		ErrorHandler:                 refuse,
 		Logger:                       errorLog{s.log},
-		SecureErrorLogMessage:        true, // what a client sent may be a credential
-		Concurrency:                  maxConnections,
+		SecureErrorLogMessage:        true,               // what a client sent may be a credential
+		Concurrency:                  2 * maxConnections, // with those that have just given up their places
 		ReadBufferSize:               maxHeadBytes,
 		MaxRequestBodySize:           maxBodyBytes,
 		HeaderReceived:               s.pages.questionLimit,
@@ -104,7 +104,7 @@ func New(o Options) *Server {
 // Serve answers on the listener until Shutdown, which makes it return nil.
 func (s *Server) Serve(l net.Listener) error {
 	s.pages.isLocal.Store(isLoopback(l))
-	return s.http.Serve(l)
+	return s.http.Serve(newPlaces(l, s.log))
 }
 
 // Drain makes /readyz fail from now on, so that load balancers stop sending requests; everything

@@ -19,7 +19,6 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/credentials/credentialstest"
-	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
 type answer struct {
@@ -333,27 +332,93 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestConcurrency: a connection too many is refused at once, and has its place again when another
-// one ends.
-func TestConcurrency(t *testing.T) {
-	c := serve(t, admin.New(admin.Options{}))
-	var opened []net.Conn
-	for range 512 {
-		conn, err := net.Dial("tcp", c.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
-		opened = append(opened, conn)
+// TestHealthHasAPlace: health is answered whatever other clients of the listener do: they send a part of a head, wait after an
+// answer, or read none of it. Pages have fewer places than there are, and all that wait for a page beyond them are told.
+func TestHealthHasAPlace(t *testing.T) {
+	const others = 600
+	large := strings.Repeat("a", 8<<20) // more than sockets keep
+	for _, c := range []struct {
+		name, request string
+		isSecure      bool
+		answered      int // how many of the others read an answer 503
+	}{
+		{"half a head", "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ", false, 0},
+		{"half a head by TLS", "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ", true, 0},
+		{"no byte", "", false, 0},
+		{"a request that was answered", "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", false, 0},
+		{"an answer that is not read", "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", false, others - 384},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := admin.New(admin.Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, large)
+			})})
+			authority := credentialstest.NewAuthority(t, "authority")
+			l, asking := listen(t), http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			address, scheme := l.Addr().String(), "http"
+			if c.isSecure {
+				certificate := authority.Server(t, []string{"127.0.0.1"})
+				l, scheme = tls.NewListener(l, certificate.Config(t)), "https"
+				asking.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: authority.Pool()}
+			}
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(l) }()
+			var opened []net.Conn
+			defer func() {
+				for _, conn := range opened {
+					_ = conn.Close()
+				}
+				if err := s.Shutdown(t.Context()); err != nil {
+					t.Errorf("Shutdown: %v", err)
+				}
+				if err := <-served; err != nil {
+					t.Errorf("Serve returned %v", err)
+				}
+			}()
+			mustBeWell := func() {
+				t.Helper()
+				r, err := asking.Get(scheme + "://" + address + "/livez")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = r.Body.Close() }()
+				if r.StatusCode != 200 {
+					t.Fatalf("/livez answers %d", r.StatusCode)
+				}
+			}
+			for i := range others {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				opened = append(opened, conn)
+				if c.isSecure {
+					conn = tls.Client(conn, &tls.Config{RootCAs: authority.Pool(), ServerName: "127.0.0.1"})
+				}
+				if _, err := io.WriteString(conn, c.request); err != nil {
+					t.Fatal(err)
+				}
+				if i%100 == 99 {
+					mustBeWell()
+				}
+			}
+			for range 3 {
+				mustBeWell()
+			}
+			if c.answered == 0 {
+				return
+			}
+			refused := 0
+			for _, conn := range opened {
+				code := make([]byte, len("HTTP/1.1 503"))
+				if _, err := io.ReadFull(conn, code); err == nil && string(code) == "HTTP/1.1 503" {
+					refused++
+				}
+			}
+			if refused != c.answered {
+				t.Errorf("%d requests were answered 503, want %d", refused, c.answered)
+			}
+		})
 	}
-	if got, _ := c.send("GET", ""); got.Code != 503 {
-		t.Errorf("a connection too many is answered %+v", got)
-	}
-	_ = opened[0].Close()
-	testutil.Eventually(t, "served again", func() bool {
-		r, err := http.Get("http://" + c.address + "/livez")
-		return err == nil && r.Body.Close() == nil && r.StatusCode == 200
-	})
 }
 
 // TestPlainHTTPToTLS: a client that speaks no TLS reads why it gets no answer.

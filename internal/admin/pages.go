@@ -96,6 +96,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 }
 
 func (p *pages) serve(ctx *fasthttp.RequestCtx) {
+	asked(ctx)
 	path := string(ctx.Path())
 	name := ""
 	all, found := p.health[path]
@@ -113,6 +114,11 @@ func (p *pages) serve(ctx *fasthttp.RequestCtx) {
 	}
 	if p.token != nil && !shows(&ctx.Request.Header, p.token()) {
 		unauthorized(ctx)
+		return
+	}
+	if !keepPlace(ctx) {
+		ctx.SetConnectionClose()
+		writeError(ctx, status.ServiceUnavailable("the admin listener answers as many requests as it may", 1))
 		return
 	}
 	if path == playgroundQuestion && p.playground != nil {

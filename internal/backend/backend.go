@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
@@ -96,6 +97,7 @@ func New(o Options) *Server {
 
 // Serve answers on the listener until Shutdown or Close, which make it return nil.
 func (s *Server) Serve(l net.Listener) error {
+	l = &descriptors.Listener{Listener: l}
 	if s.record != nil {
 		l = s.record.listen(l)
 	}

@@ -117,6 +117,15 @@ type Configuration struct {
 // Hash is the SHA-256 of the configuration with its defaults and flags, without the contents of the files that it names.
 func (c *Configuration) Hash() string { return c.hash }
 
+// BackendConnections returns how many connections there may be to all upstreams of the configuration.
+func (c *Configuration) BackendConnections() int {
+	n := 0
+	for i := range c.Upstreams {
+		n += int(c.Upstreams[i].MaxConnections)
+	}
+	return n
+}
+
 // TypeMeta is in every file.
 type TypeMeta struct {
 	APIVersion string `json:"apiVersion"`

@@ -1,14 +1,13 @@
 package server
 
 import (
-	"errors"
 	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -16,7 +15,7 @@ import (
 // A listener accepts connections. It lasts for as long as its socket does: to run out of file
 // descriptors is no reason to stop for good.
 type listener struct {
-	net.Listener
+	descriptors.Listener
 	server  *Server
 	address string // of the listeners of the settings
 	closed  sync.Once
@@ -46,37 +45,27 @@ func (l *listener) serve() error {
 
 // accept returns the next connection that may be served, and the socket's listeners.
 func (l *listener) accept() (net.Conn, *listeners.Socket, error) {
-	for pause := time.Duration(0); ; {
+	for {
 		nc, err := l.Accept()
+		if err != nil {
+			return nil, nil, err
+		}
 		o := l.server.settings.Load()
 		at := o.Listeners.Socket(l.address)
 		switch {
-		case err == nil && at == nil:
+		case at == nil:
 			_ = nc.Close() // the address is about to be left
-		case err == nil && l.server.Open() >= o.MaxConns:
+		case l.server.Open() >= o.MaxConns, !descriptors.MayServe(nc):
 			l.server.turnAway(nc, at)
-		case err == nil:
-			return nc, at, nil
-		case isShortage(err):
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			o.Log.Warn("a connection could not be accepted", "cause", err, "pause", pause)
-			time.Sleep(pause)
-			continue
 		default:
-			return nil, nil, err
+			return nc, at, nil
 		}
-		pause = 0
 	}
 }
 
-// isShortage reports whether an error of accept passes by itself.
-func isShortage(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+// tell says that connections cannot be accepted now.
+func (l *listener) tell(cause error, times int) {
+	l.server.settings.Load().Log.Warn("a connection could not be accepted", "cause", cause, "times", times)
 }
 
 // turnAway answers a connection over the limit, without waiting for the client.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
@@ -231,7 +232,8 @@ func (s *Server) ServeOn(address string, ln net.Listener) error { return s.Attac
 
 // Attach is ServeOn in two steps: from now on Leave and Shutdown close the listener, and what is returned serves it.
 func (s *Server) Attach(address string, ln net.Listener) (serve func() error) {
-	l := &listener{Listener: ln, server: s, address: address}
+	l := &listener{server: s, address: address}
+	l.Listener = descriptors.Listener{Listener: ln, Tell: l.tell}
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()

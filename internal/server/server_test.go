@@ -297,9 +297,8 @@ func TestAcceptFails(t *testing.T) {
 	}
 	s := New(Options{}, nil)
 	_, _ = h1test.Dial(t, inner.Addr().String())
-	l := &listener{server: s, Listener: &failing{inner, []error{
-		&net.OpError{Op: "accept", Err: syscall.EMFILE}, syscall.ECONNABORTED,
-	}}}
+	l := &listener{server: s}
+	l.Listener.Listener = &failing{inner, []error{&net.OpError{Op: "accept", Err: syscall.EMFILE}, syscall.ECONNABORTED}}
 	nc, _, err := l.accept()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/circuit"
+	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
@@ -150,6 +151,10 @@ func (c *Client) connect(g grant, req *Request, try *attempt) (*connection, erro
 	failure.again = notSent
 	if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
 		failure = newError(TooSlow, false, err)
+	}
+	if descriptors.IsShortage(err) {
+		failure = newError(Busy, false, err)
+		failure.message = "the gateway has no file descriptor for a connection to the backend"
 	}
 	o := outcomeOf(failure, req, try.fresh)
 	if o == balance.Inconclusive {

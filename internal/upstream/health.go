@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/upstream/h2conn"
@@ -39,7 +40,9 @@ func (c *checker) watch(ctx context.Context, e *endpoint) {
 			if ctx.Err() != nil {
 				return
 			}
-			c.pool.checked(e, err, time.Now())
+			if !descriptors.IsShortage(err) { // which says nothing of the endpoint
+				c.pool.checked(e, err, time.Now())
+			}
 			// Replicas that start together do not ask together for ever.
 			period := h.Period - time.Duration(rand.Int64N(int64(h.Period)/8+1))
 			timer := time.NewTimer(max(0, period-time.Since(started)))

@@ -17,6 +17,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/descriptors"
 )
 
 // Client is the client of one backend. It is safe for concurrent use.
@@ -40,7 +42,7 @@ func New(config Config) (*Client, error) {
 	if len(config.Endpoints) == 0 {
 		return nil, fmt.Errorf("an upstream must have at least one endpoint")
 	}
-	c.dialer = dialer{net: net.Dialer{KeepAlive: 15 * time.Second}, tls: config.TLS, config: &c.config}
+	c.dialer = dialer{net: net.Dialer{KeepAlive: 15 * time.Second, Control: descriptors.Control}, tls: config.TLS, config: &c.config}
 	c.dialer.memory.Budget = config.Budget
 	for i, raw := range config.Endpoints {
 		o, secure, err := newOrigin(raw)

@@ -78,6 +78,11 @@ var alerts = []alert{{
 	summary: "A gateway has used up its memory",
 	detail:  "{{ $labels.instance }} of {{ $labels.job }} uses {{ $value | humanizePercentage }} of its memory limit for Go.",
 }, {
+	name: "GatewayDescriptors", severity: "warning", during: "5m",
+	expr:    `process_open_fds / process_max_fds > 0.85 and on (job, instance) gateway_build_info`,
+	summary: "A gateway has almost no file descriptors left",
+	detail:  "{{ $labels.instance }} of {{ $labels.job }} has {{ $value | humanizePercentage }} of the file descriptors open that it may open.",
+}, {
 	name: "GatewayUpstreamDown", severity: "critical", during: "1m",
 	expr:    `sum by (job, upstream) (gateway_upstream_endpoints{status="Ready"}) == 0`,
 	summary: "No server of a backend is used",
