@@ -78,7 +78,7 @@ func (c *cluster) Send(_ context.Context, r state.Request) (state.Answer, error)
 	return state.Answer{Code: 404}, nil
 }
 
-func (c *cluster) Open(context.Context, string) (int, io.ReadCloser, error) {
+func (c *cluster) Open(context.Context, string, time.Duration) (int, io.ReadCloser, error) {
 	return 403, io.NopCloser(strings.NewReader("")), nil
 }
 

@@ -131,13 +131,16 @@ func (g *common) stateChanged(path string, err error) {
 }
 
 // Open implements state.Backend.
-func (b *backend) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
+func (b *backend) Open(ctx context.Context, target string, within time.Duration) (int, io.ReadCloser, error) {
 	head, err := b.ownHead(http.MethodGet, target, 0, "", storage.JSON)
 	if err != nil {
 		return 0, nil, err
 	}
-	answer := new(message.Response)
-	if err := b.own.Do(&upstream.Request{Head: head, Idempotent: true}, answer); err != nil {
+	answer, request := new(message.Response), &upstream.Request{Head: head, Idempotent: true}
+	if within > 0 {
+		request.Deadline = time.Now().Add(within)
+	}
+	if err := b.own.Do(request, answer); err != nil {
 		return 0, nil, err
 	}
 	b.noteRefusal(answer.Status())

@@ -90,7 +90,7 @@ func TestOwnRequestsBelowBase(t *testing.T) {
 	if _, err := api.Send(t.Context(), state.Request{Method: "GET", Target: "/version", Limit: 100}); err != nil {
 		t.Fatal(err)
 	}
-	_, stream, err := api.Open(t.Context(), "/classes?a=b")
+	_, stream, err := api.Open(t.Context(), "/classes?a=b", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

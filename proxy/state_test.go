@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/internal/testutil/relay"
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
@@ -106,6 +108,8 @@ func (s *classStore) watch(w http.ResponseWriter, r *http.Request) {
 	flush := http.NewResponseController(w).Flush
 	_ = flush()
 	seen := r.URL.Query().Get("resourceVersion")
+	seconds, _ := strconv.Atoi(r.URL.Query().Get("timeoutSeconds"))
+	over := time.After(time.Duration(seconds) * time.Second)
 	for {
 		s.mu.Lock()
 		changed, down := s.changed, s.down
@@ -123,6 +127,8 @@ func (s *classStore) watch(w http.ResponseWriter, r *http.Request) {
 		_ = flush()
 		select {
 		case <-changed:
+		case <-over:
+			return
 		case <-r.Context().Done():
 			return
 		}
@@ -408,5 +414,21 @@ func TestNamespaceWhileTheBackendFails(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDeadConnectionOfState: a connection that carries nothing any more, though neither end closes it, is noticed before the
+// objects of a StateSource are too old. The watch goes on over another one, and nothing is listed anew.
+func TestDeadConnectionOfState(t *testing.T) {
+	s := newClassStore(t)
+	way := relay.New(t, s.address)
+	s.address = way.Address()
+	address, _ := storageGateway(t, s, "Fail", 4)
+	testutil.Becomes(t, fmt.Sprintf(defaultIs, "fast"), func() string { return verdict(t, address, "") })
+	way.Freeze()
+	s.setDefault("slow")
+	testutil.Becomes(t, fmt.Sprintf(defaultIs, "slow"), func() string { return verdict(t, address, "") })
+	if n := s.lists.Load(); n != 1 {
+		t.Errorf("listed %d times", n)
 	}
 }

@@ -230,14 +230,25 @@ func (n *node) clusterReady() error {
 	if n.cluster == nil {
 		return errors.New("the cluster is not watched yet")
 	}
-	return n.cluster.Ready()
+	if err := n.cluster.Ready(); err != nil {
+		return err
+	}
+	return warning(n.cluster.Overdue())
+}
+
+// clusterAge is how long ago the API server last showed that the objects of the cluster are right.
+func (n *node) clusterAge() time.Duration {
+	if n.cluster == nil {
+		return 0
+	}
+	return n.cluster.Age()
 }
 
 // measureCluster returns what was read of the cluster, for metrics.
 func (n *node) measureCluster() telemetry.Cluster {
 	c := telemetry.Cluster{Lag: n.cluster.Lag()}
 	for name, a := range n.cluster.Activities() {
-		c.Kinds = append(c.Kinds, telemetry.ClusterKind{Name: name, Events: a.Events, Lists: a.Lists, LastEvent: a.LastEvent, Age: a.Age})
+		c.Kinds = append(c.Kinds, telemetry.ClusterKind{Name: name, Events: a.Events, Lists: a.Lists, Silences: a.Silences, LastEvent: a.LastEvent, Age: a.Age})
 	}
 	return c
 }

@@ -112,7 +112,10 @@ func TestClosedListener(t *testing.T) {
 	if r := p.get("/readyz?verbose"); r.code != 200 || !strings.Contains(r.body, "[+]listener ok, but: 'ns/gw/taken' takes no requests: "+why) {
 		t.Errorf("readiness is %+v", r)
 	}
-	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_cluster_lists_total{kind=\"Gateway\"} 1\n") || !strings.Contains(r.body, "gateway_cluster_age_seconds{kind=\"Gateway\"} 0\n") {
+	if r := p.get("/readyz/cluster?verbose"); r.code != 200 || !regexp.MustCompile(`^\[\+\]cluster ok \(last known to be right \d+ s ago\)\n`).MatchString(r.body) {
+		t.Errorf("readiness does not show the age of the cluster: %+v", r)
+	}
+	if r := p.get("/metrics"); !strings.Contains(r.body, "gateway_cluster_lists_total{kind=\"Gateway\"} 1\n") || !regexp.MustCompile(`(?m)^gateway_cluster_age_seconds\{kind="Gateway"\} \d+\.\d+$`).MatchString(r.body) {
 		t.Errorf("the metrics do not show the cluster:\n%s", r.body)
 	}
 	if r := p.get("/metrics"); !regexp.MustCompile(`gateway_requests_total\{code="200",.*listener="ns/gw/open",.*route="HTTPRoute/ns/app",rule="0",upstream="ns/app:80"`).MatchString(r.body) {

@@ -26,8 +26,8 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 		Ready: []admin.Check{
 			{Name: "configuration", Probe: n.configurationHealth},
 			{Name: "policies", Probe: n.policiesReady},
-			{Name: "bundles", Probe: n.bundlesReady},
-			{Name: "state", Probe: n.states.Synced},
+			{Name: "bundles", Probe: n.bundlesReady, Age: func() time.Duration { return oldest(n.bundles.Ages()) }},
+			{Name: "state", Probe: n.statesReady, Age: func() time.Duration { return oldest(n.states.Ages()) }},
 			{Name: "dialects", Probe: n.dialectsDecided},
 			{Name: "upstreams", Probe: n.upstreamsReady},
 			{Name: "listener", Probe: n.listenerReady},
@@ -45,7 +45,7 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 	play := playground.New(playground.Options{Memory: n.memory, InForce: n.inForce, Log: n.log})
 	o.Playground = &admin.Playground{Ask: play.Ask, Examples: func() (any, error) { return playground.Examples() }}
 	if n.config.Load().Kubernetes.Watch != nil {
-		o.Ready = append(o.Ready, admin.Check{Name: "cluster", Probe: n.clusterReady})
+		o.Ready = append(o.Ready, admin.Check{Name: "cluster", Probe: n.clusterReady, Age: n.clusterAge})
 	}
 	if n.config.Load().Telemetry.Audit != nil {
 		o.Ready = append(o.Ready, admin.Check{Name: "audit", Probe: n.auditHealth})
@@ -117,6 +117,30 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		s.Lost.Decisions = append(s.Lost.Decisions, admin.LostDecisions{Sink: t.Name, Reason: t.What, Events: t.Count})
 	}
 	return s
+}
+
+// statesReady fails until each collection was read, or could not be.
+func (n *node) statesReady() error {
+	if err := n.states.Synced(); err != nil {
+		return err
+	}
+	return warning(n.states.Overdue())
+}
+
+// warning returns an error as one that lets a check pass; nil for nil.
+func warning(err error) error {
+	if err == nil {
+		return nil
+	}
+	return admin.Warning{Err: err}
+}
+
+// oldest is the greatest of ages.
+func oldest(ages map[string]time.Duration) (age time.Duration) {
+	for _, one := range ages {
+		age = max(age, one)
+	}
+	return age
 }
 
 // describeListeners shows operators where requests come from.

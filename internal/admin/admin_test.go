@@ -130,6 +130,24 @@ func TestHealth(t *testing.T) {
 	listener = nil
 	expect("/readyz", answer{200, text, "ok\n"})
 	expect("/readyz?verbose", answer{200, text, "[+]policies ok\n[+]listener ok\n[+]draining ok\nreadyz check passed\n"})
+	age, checked := time.Duration(0), error(nil)
+	aged := serve(t, admin.New(admin.Options{Ready: []admin.Check{
+		{Name: "cluster", Probe: func() error { return checked }, Age: func() time.Duration { return age }},
+	}}))
+	for _, test := range []struct {
+		age     time.Duration
+		checked error
+		want    string
+	}{
+		{0, nil, "[+]cluster ok\n"},
+		{12*time.Second + 900*time.Millisecond, nil, "[+]cluster ok (last known to be right 12 s ago)\n"},
+		{90 * time.Second, admin.Warning{Err: errors.New("it is silent")}, "[+]cluster ok, but: it is silent (last known to be right 90 s ago)\n"},
+	} {
+		age, checked = test.age, test.checked
+		if got, want := aged.get("GET", "/readyz?verbose"), (answer{200, text, test.want + "[+]draining ok\nreadyz check passed\n"}); got != want {
+			t.Errorf("%+v, not %+v", got, want)
+		}
+	}
 	s.Drain()
 	expect("/readyz", answer{503, text, "[+]policies ok\n[+]listener ok\n[-]draining failed: the gateway is shutting down\nreadyz check failed\n"})
 	expect("/livez", answer{200, text, "ok\n"})

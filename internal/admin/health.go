@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -17,6 +18,21 @@ type Check struct {
 	// Probe returns nil if all is well, else what is not, in a few words. A Warning lets the check pass.
 	// It must answer at once.
 	Probe func() error
+	// Age returns how long ago what the check looks at was last known to be right. It may be nil, and a zero age is not
+	// shown.
+	Age func() time.Duration
+}
+
+// age is what a report says of the age of a check.
+func (c *Check) age() string {
+	if c.Age == nil {
+		return ""
+	}
+	age := c.Age()
+	if age <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (last known to be right %d s ago)", int64(age.Seconds()))
 }
 
 // A Warning says what is wrong although requests are served.
@@ -55,12 +71,12 @@ func (c checks) serve(ctx *fasthttp.RequestCtx, name string) {
 		var warning Warning
 		switch err := one.Probe(); {
 		case errors.As(err, &warning):
-			fmt.Fprintf(&report, "[+]%s ok, but: %v\n", one.Name, warning)
+			fmt.Fprintf(&report, "[+]%s ok, but: %v%s\n", one.Name, warning, one.age())
 		case err != nil:
 			failed = true
 			fmt.Fprintf(&report, "[-]%s failed: %v\n", one.Name, err)
 		default:
-			fmt.Fprintf(&report, "[+]%s ok\n", one.Name)
+			fmt.Fprintf(&report, "[+]%s ok%s\n", one.Name, one.age())
 		}
 	}
 	ctx.SetContentType("text/plain; charset=utf-8")

@@ -78,26 +78,50 @@ func (c *client) send(ctx context.Context, r state.Request, contentType string) 
 }
 
 // Open implements state.Backend.
-func (c *client) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
+func (c *client) Open(ctx context.Context, target string, within time.Duration) (int, io.ReadCloser, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxStream)
+	if within == 0 {
+		within = maxWrite
+	}
+	late := time.AfterFunc(within, cancel)
 	answer, err := c.open(ctx, http.MethodGet, target, nil, "")
+	if !late.Stop() {
+		if err == nil { // it came at this very moment
+			_ = answer.Body.Close()
+		}
+		err = fmt.Errorf("the API server did not answer within %s", within)
+	}
 	if err != nil {
 		cancel()
+		c.close()
 		return 0, nil, err
 	}
-	return answer.StatusCode, &stream{answer.Body, cancel}, nil
+	return answer.StatusCode, &stream{ReadCloser: answer.Body, client: c, cancel: cancel}, nil
 }
 
 // stream is an answer that is read as it comes.
 type stream struct {
 	io.ReadCloser
+	client *client
 	cancel context.CancelFunc
+	isCut  bool // it has ended before its end
 }
 
-// Close implements io.Closer.
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	s.isCut = s.isCut || err != nil && err != io.EOF
+	return n, err
+}
+
+// Close implements io.Closer. What has cut one connection may have cut those that are idle, too.
 func (s *stream) Close() error {
 	defer s.cancel()
-	return s.ReadCloser.Close()
+	err := s.ReadCloser.Close()
+	if s.isCut {
+		s.client.close()
+	}
+	return err
 }
 
 func (c *client) open(ctx context.Context, method, target string, body []byte, contentType string) (*http.Response, error) {

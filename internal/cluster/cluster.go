@@ -52,7 +52,7 @@ func New(o Options) (*Watcher, error) {
 		Controller: o.Controller, GatewayClass: o.GatewayClass, Pool: o.Pool, Published: o.Published, Service: o.Service,
 	})
 	var err error
-	if w.states, err = state.NewManager(state.Options{Log: o.Log, Read: func(schema.GroupVersionKind) {
+	if w.states, err = state.NewManager(state.Options{Log: o.Log, Liveness: o.Liveness, Read: func(schema.GroupVersionKind) {
 		w.noticed.CompareAndSwap(0, time.Now().UnixNano())
 		w.notice()
 	}}); err != nil {
@@ -78,7 +78,8 @@ func (w *Watcher) Activities() map[string]state.Activity {
 	all := map[string]state.Activity{}
 	for _, one := range w.states.Activities() {
 		sum := all[one.Kind]
-		one.Events, one.Lists, one.Age = one.Events+sum.Events, one.Lists+sum.Lists, max(one.Age, sum.Age)
+		one.Events, one.Lists, one.Silences = one.Events+sum.Events, one.Lists+sum.Lists, one.Silences+sum.Silences
+		one.Age = max(one.Age, sum.Age)
 		if sum.LastEvent.After(one.LastEvent) {
 			one.LastEvent = sum.LastEvent
 		}
@@ -86,6 +87,19 @@ func (w *Watcher) Activities() map[string]state.Activity {
 	}
 	return all
 }
+
+// Age is how long ago the API server last showed that what was read of it is right, of the kind of which that was longest
+// ago; 0 before anything was read.
+func (w *Watcher) Age() (oldest time.Duration) {
+	for _, one := range w.states.Activities() {
+		oldest = max(oldest, one.Age)
+	}
+	return oldest
+}
+
+// Overdue returns which objects may be old, since nothing shows that they are right; nil if there are none. They stay in
+// force.
+func (w *Watcher) Overdue() error { return w.states.Overdue() }
 
 // Lag is how long the last change took from its event until it was in force; 0 before the first one.
 func (w *Watcher) Lag() time.Duration { return time.Duration(w.lag.Load()) }

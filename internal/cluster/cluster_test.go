@@ -17,6 +17,8 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cluster/clustertest"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/internal/testutil/relay"
 )
 
 // The paths of collections.
@@ -36,9 +38,9 @@ type run struct {
 	unserved map[string]string
 }
 
-func start(t *testing.T, s *clustertest.Server, identity string) *run {
+func start(t *testing.T, s *clustertest.Server, identity string, edits ...func(*Options)) *run {
 	r := &run{}
-	w, err := New(Options{
+	o := Options{
 		Server: s.URL, Account: noAccount{}, Published: []string{"192.0.2.1"}, Identity: identity,
 		Lease: types.NamespacedName{Namespace: "ns", Name: "lease"}, Log: slog.New(slog.DiscardHandler),
 		Apply: func(table *routing.Table) error {
@@ -54,7 +56,11 @@ func start(t *testing.T, s *clustertest.Server, identity string) *run {
 			defer r.mu.Unlock()
 			return r.unserved
 		},
-	})
+	}
+	for _, edit := range edits {
+		edit(&o)
+	}
+	w, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,3 +289,37 @@ type noAccount struct{}
 func (noAccount) Authorize(*http.Request) error { return nil }
 
 func (noAccount) Refused() bool { return false }
+
+// TestDeadConnection: connections that carry nothing any more are noticed though neither end closes them. What has changed
+// meanwhile is in force then, and nothing is listed anew. The age says since when nothing is heard of the API server.
+func TestDeadConnection(t *testing.T) {
+	s := clustertest.New(t)
+	fill(s)
+	way := relay.New(t, s.Listener.Addr().String())
+	const period, grace = time.Second, 300 * time.Millisecond
+	r := start(t, s, "a", func(o *Options) {
+		o.Server = "http://" + way.Address()
+		o.Liveness = state.Liveness{Period: period, Grace: grace, Open: time.Second}
+	})
+	until(t, "the route is in force", func() bool { return r.serves("/a", "10.0.0.1:8080") })
+	if n := way.Freeze(); n == 0 {
+		t.Fatal("no connection is frozen")
+	}
+	s.Put(routesPath+"r", route("r", "/b", 2))
+	until(t, "the changed route is in force", func() bool { return r.serves("/b", "10.0.0.1:8080") })
+	if a := r.Activities()["HTTPRoute"]; a.Silences == 0 || a.Lists != 1 {
+		t.Errorf("what was read is %+v", a)
+	}
+	until(t, "all is heard of again", func() bool { return r.Age() < period })
+	s.Fail(true)
+	way.Freeze()
+	until(t, "the objects are old", func() bool { return r.Age() > period+grace+time.Second })
+	if err := r.Ready(); err != nil {
+		t.Errorf("what was read is not in force any more: %v", err)
+	}
+	if a := r.Activities()["HTTPRoute"]; a.Age < time.Second {
+		t.Errorf("the age of a kind that is not heard of is %s", a.Age)
+	}
+	s.Fail(false)
+	until(t, "the objects are known again", func() bool { return r.Age() < period })
+}

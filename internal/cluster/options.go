@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/outbound"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/internal/state"
 )
 
 // Options of a Watcher.
@@ -19,6 +20,8 @@ type Options struct {
 	Server  string
 	Network outbound.Options
 	Account Account
+	// Liveness says how dead watches are noticed; its zero value has the defaults.
+	Liveness state.Liveness
 	// Namespaces are those whose objects count; none are all.
 	Namespaces []string
 	// Controller, GatewayClass, Pool, Published and Service are as in ingress.Options.

@@ -179,7 +179,7 @@ func (c *collection) readWhole(ctx context.Context, to *emitter) error {
 	if err := c.pace.wait(ctx); err != nil {
 		return err
 	}
-	code, body, err := c.backend.Open(ctx, c.target)
+	code, body, err := c.backend.Open(ctx, c.target, 0)
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", c.target, err)
 	}
@@ -326,7 +326,7 @@ func (c *collection) page(ctx context.Context, token string, limit int) (*page, 
 	if token != "" {
 		target += "&continue=" + url.QueryEscape(token)
 	}
-	code, stream, err := c.backend.Open(ctx, target)
+	code, stream, err := c.backend.Open(ctx, target, 0)
 	if err != nil {
 		return nil, fmt.Errorf("GET %s: %w", c.target, err)
 	}

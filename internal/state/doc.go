@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/admission-gateway/gateway/internal/access"
 	"github.com/admission-gateway/gateway/internal/discovery"
@@ -33,9 +34,10 @@ type Backend interface {
 	// Send sends a request and returns the whole answer, whatever its code. Its
 	// errors are for clients.
 	Send(ctx context.Context, r Request) (Answer, error)
-	// Open sends a GET and returns the answer's code and body as they come. The body
-	// ends when ctx does, and must be closed.
-	Open(ctx context.Context, target string) (code int, body io.ReadCloser, err error)
+	// Open sends a GET and returns the answer's code and body as they come. within bounds the time
+	// until the head of the answer is there; 0 means the backend's own bound. The body ends when ctx
+	// does, and must be closed.
+	Open(ctx context.Context, target string, within time.Duration) (code int, body io.ReadCloser, err error)
 }
 
 // Backends are the upstreams of the gateway.

@@ -172,7 +172,7 @@ func (s *server) list(query string) string {
 		s.version, more, strings.Join(items, ","))
 }
 
-func (s *server) Open(ctx context.Context, target string) (int, io.ReadCloser, error) {
+func (s *server) Open(ctx context.Context, target string, _ time.Duration) (int, io.ReadCloser, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, "WATCH "+target)

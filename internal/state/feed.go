@@ -15,12 +15,8 @@ import (
 // Waits between attempts, and how long one request to a backend may take.
 const (
 	longestWait = 30 * time.Second
-	// steady is how long a watch must last for the waits to start anew.
+	// steady is how long a watch must last for the waits to start anew, if it was not asked to end sooner.
 	steady = 10 * time.Second
-	// watchPeriod is about how long a watch lasts before it is opened again.
-	watchPeriod = 5 * time.Minute
-	// watchGrace is how much longer than it was asked to a backend may keep a watch open.
-	watchGrace = 30 * time.Second
 	// firstReading is how long a request waits for the first reading of a collection, as kube-apiserver's does.
 	firstReading = time.Second
 	// absentWait is how long a collection that the backend does not have is not looked for again.
@@ -40,17 +36,20 @@ type feed struct {
 
 	firstWait time.Duration // after a failure
 
-	// seen is when the collection was last known to be right, in nanoseconds of Unix time; while it is watched that is
-	// now.
-	seen    atomic.Int64
-	watched atomic.Bool
-	tried   chan struct{} // closed when the first attempt is over
-	first   sync.Once
-	// events and lists count what was read, lastEvent is when an event came last, in nanoseconds of Unix time.
-	events, lists atomic.Uint64
-	lastEvent     atomic.Int64
-	failure       atomic.Pointer[failure]
-	round         atomic.Pointer[context.CancelFunc] // ends what the feed does now, so that it begins anew
+	// seen is when the backend last showed that the collection is right, in nanoseconds of Unix time: by a list, or by
+	// the begin, an event or the end of a watch. isWatched says that a watch is open whose time is not over.
+	seen      atomic.Int64
+	isWatched atomic.Bool
+	liveness  atomic.Pointer[Liveness] // of the next watch
+	isSilent  bool                     // the last watch ended because the backend was silent
+	tried     chan struct{}            // closed when the first attempt is over
+	first     sync.Once
+	// events and lists count what was read, silences the watches that were given up because the backend was silent.
+	// lastEvent is when an event came last, in nanoseconds of Unix time.
+	events, lists, silences atomic.Uint64
+	lastEvent               atomic.Int64
+	failure                 atomic.Pointer[failure]
+	round                   atomic.Pointer[context.CancelFunc] // ends what the feed does now, so that it begins anew
 
 	stop func()
 }
@@ -58,19 +57,26 @@ type feed struct {
 // failure is why the collection cannot be read at the moment.
 type failure struct{ err error }
 
-func newFeed(s *Source, backend func() Backend, o Options) *feed {
+func newFeed(s *Source, backend func() Backend, o *Options) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &feed{source: *s, backend: backend, log: o.Log.With("path", s.Path), changed: o.Changed, read: o.Read, firstWait: o.RetryWait, tried: make(chan struct{}), stop: cancel}
+	f.liveness.Store(&o.Liveness)
 	go f.run(ctx)
 	return f
 }
 
-// age is how long ago the collection was last known to be right.
+// age is how long ago the backend last showed that the collection is right.
 func (f *feed) age(now time.Time) time.Duration {
-	if f.watched.Load() {
+	return max(now.Sub(time.Unix(0, f.seen.Load())), 0)
+}
+
+// staleness is how old the collection counts as for policies: while it is watched it is known, since a watch that dies is
+// noticed in time.
+func (f *feed) staleness(now time.Time) time.Duration {
+	if f.isWatched.Load() {
 		return 0
 	}
-	return max(now.Sub(time.Unix(0, f.seen.Load())), 0)
+	return f.age(now)
 }
 
 // why is the error that keeps the collection from being read; nil if there is none.
@@ -91,7 +97,7 @@ func (f *feed) run(ctx context.Context) {
 		case f.source.IsOptional && isAbsent(err):
 			f.store.fill(listing{})
 			f.read(f.source.Kind)
-			f.seen.Store(time.Now().UnixNano())
+			f.prove()
 			f.noteSuccess()
 			wait = f.firstWait
 			pause(round, jittered(absentWait))
@@ -156,27 +162,33 @@ func (f *feed) fill(ctx context.Context) (version string, err error) {
 func (f *feed) follow(ctx context.Context, version string) error {
 	wait := f.firstWait
 	for {
-		opened := time.Now()
+		live := *f.liveness.Load()
+		opened, asked := time.Now(), live.period()
 		var err error
-		version, err = f.watch(ctx, f.backend(), version, func() {
+		version, err = f.watch(ctx, f.backend(), version, asked, live, func() {
 			opened = time.Now()
-			f.watched.Store(true)
+			f.isWatched.Store(true)
 			f.noteSuccess()
 		})
-		if f.watched.Load() {
-			f.seen.Store(time.Now().UnixNano()) // first, so that no reader sees it older than it is
-			f.watched.Store(false)
-		}
+		f.isWatched.Store(false)
+		wasSilent := f.isSilent
+		f.isSilent = errors.Is(err, errSilent)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case f.isSilent:
+			f.silences.Add(1)
+			if !wasSilent {
+				f.log.Warn("a watch was silent for too long, and is opened anew on another connection")
+			}
+			continue // it has lasted for its time
 		case errors.Is(err, errTooMany):
 			f.store.forget() // part of a collection is worse than none
 			return err
 		case errors.Is(err, errGone), errors.Is(err, errNotJSON):
 			return err
 		}
-		if time.Since(opened) > steady {
+		if time.Since(opened) > min(steady, asked/2) {
 			wait = f.firstWait
 			if err == nil {
 				continue
@@ -190,10 +202,8 @@ func (f *feed) follow(ctx context.Context, version string) error {
 	}
 }
 
-// watchFor is how long one watch is to last: not all of them end at once.
-func (f *feed) watchFor() time.Duration {
-	return watchPeriod + time.Duration(len(f.source.Path))*time.Second
-}
+// prove notes that the backend has shown now that the collection is right.
+func (f *feed) prove() { f.seen.Store(time.Now().UnixNano()) }
 
 // synced reports whether the first attempt to read the collection is over.
 func (f *feed) synced() bool {

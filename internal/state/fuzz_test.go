@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,7 +28,7 @@ func FuzzWatch(f *testing.F) {
 		if err == nil {
 			fd.store.fill(page)
 		}
-		_, _ = fd.watch(context.Background(), streamed(events), "1", func() {})
+		_, _ = fd.watch(context.Background(), streamed(events), "1", time.Second, Liveness{Grace: time.Minute}, func() {})
 		v := fd.store.view()
 		if v == nil {
 			return
@@ -59,6 +60,6 @@ func (streamed) API() API { return APIServer }
 
 func (streamed) Send(context.Context, Request) (Answer, error) { return Answer{Code: 404}, nil }
 
-func (s streamed) Open(context.Context, string) (int, io.ReadCloser, error) {
+func (s streamed) Open(context.Context, string, time.Duration) (int, io.ReadCloser, error) {
 	return 200, io.NopCloser(strings.NewReader(string(s))), nil
 }

@@ -33,6 +33,8 @@ type Options struct {
 	// Linger is how long a collection that no policy reads any more is kept up to date;
 	// 0 means a minute.
 	Linger time.Duration
+	// Liveness says how dead watches are noticed.
+	Liveness Liveness
 	// Changed is called with the reason when a collection can no longer be read, and with nil when
 	// it can be read again.
 	Changed func(path string, err error)
@@ -77,6 +79,7 @@ func NewManager(o Options) (*Manager, error) {
 	setDefault(&o.TTL, defaultTTL)
 	setDefault(&o.RetryWait, defaultRetryWait)
 	setDefault(&o.Linger, defaultLinger)
+	o.Liveness.setDefaults()
 	m := &Manager{options: o, reviews: access.New(), feeds: map[key]*feed{}, unused: map[key]*time.Timer{}}
 	var err error
 	m.cache, err = newCache()
@@ -123,19 +126,27 @@ func (m *Manager) Apply(sources []*Source) {
 		return
 	}
 	used := map[key]bool{}
+	strictest := map[key]Liveness{}
 	for _, s := range sources {
 		if s.Mode == OnDemand {
 			continue
 		}
 		k := s.key()
+		if !used[k] {
+			strictest[k] = m.options.Liveness
+		}
 		used[k] = true
+		strictest[k] = strictest[k].of(s)
 		if t := m.unused[k]; t != nil {
 			t.Stop()
 			delete(m.unused, k)
 		}
 		if m.feeds[k] == nil {
-			m.feeds[k] = newFeed(s, func() Backend { return m.backendOf(s.Upstream, s.Path) }, m.options)
+			m.feeds[k] = newFeed(s, func() Backend { return m.backendOf(s.Upstream, s.Path) }, &m.options)
 		}
+	}
+	for k, live := range strictest {
+		m.feeds[k].liveness.Store(&live)
 	}
 	for k := range m.feeds {
 		if !used[k] && m.unused[k] == nil {
@@ -188,7 +199,7 @@ func (m *Manager) Synced() error {
 	return nil
 }
 
-// Ages returns how long ago each collection was last known to be right, by its path.
+// Ages returns how long ago the backend of each collection last showed that what is known of it is right, by its path.
 func (m *Manager) Ages() map[string]time.Duration {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -201,14 +212,42 @@ func (m *Manager) Ages() map[string]time.Duration {
 	return all
 }
 
+// Overdue returns which collections that are watched, or were, have not been known to be right for longer than it takes to
+// notice that a connection is dead; nil if there is none.
+func (m *Manager) Overdue() error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var all []string
+	now := time.Now()
+	for _, f := range m.feeds {
+		live := f.liveness.Load()
+		if age := f.age(now); f.source.Mode == Watch && f.seen.Load() != 0 && age > live.Period+live.Grace+live.Grace/2 {
+			all = append(all, fmt.Sprintf("'%s' was last known to be right %d seconds ago", f.source.Path, int64(age.Seconds())))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	slices.Sort(all)
+	if n := len(all); n > maxOverdue {
+		all = append(all[:maxOverdue], fmt.Sprintf("and %d more", n-maxOverdue))
+	}
+	return errors.New(strings.Join(all, ", "))
+}
+
+// maxOverdue bounds how many collections one error names.
+const maxOverdue = 5
+
 // An Activity is what was read of a collection that is kept up to date.
 type Activity struct {
 	Kind string
 	// Events were read of watches, bookmarks among them, and the whole collection was listed so many times.
 	Events, Lists uint64
+	// Silences counts the watches that were given up because the backend was silent.
+	Silences uint64
 	// LastEvent is when an event came last; zero before the first one.
 	LastEvent time.Time
-	// Age is how long ago the collection was last known to be right.
+	// Age is how long ago the backend last showed that what is known is right.
 	Age time.Duration
 }
 
@@ -221,7 +260,7 @@ func (m *Manager) Activities() []Activity {
 		if f.seen.Load() == 0 {
 			continue
 		}
-		one := Activity{Kind: f.source.Kind.Kind, Events: f.events.Load(), Lists: f.lists.Load(), Age: f.age(now)}
+		one := Activity{Kind: f.source.Kind.Kind, Events: f.events.Load(), Lists: f.lists.Load(), Silences: f.silences.Load(), Age: f.age(now)}
 		if at := f.lastEvent.Load(); at != 0 {
 			one.LastEvent = time.Unix(0, at)
 		}
@@ -309,7 +348,7 @@ func (m *Manager) viewOf(ctx context.Context, s *Source) (*view, error) {
 	if v == nil {
 		return nil, s.unknown("has not been read yet", f.why())
 	}
-	if age := f.age(time.Now()); s.MaxStaleness > 0 && age > s.MaxStaleness {
+	if age := f.staleness(time.Now()); s.MaxStaleness > 0 && age > s.MaxStaleness {
 		return nil, s.unknown(fmt.Sprintf("is stale: it was last known %d seconds ago", int(age.Seconds())), f.why())
 	}
 	return v, nil

@@ -17,20 +17,26 @@ import (
 // errGone means that a watch cannot be resumed: the collection has to be listed anew.
 var errGone = errors.New("the backend no longer knows the version to watch from")
 
+// errSilent means that a watch has not ended although its time was over: nothing carries what the backend sends.
+var errSilent = errors.New("the backend is silent")
+
 // maxEvent is how large one event of a watch may be, in bytes.
 const maxEvent = 16 << 20
 
 // watch follows the changes of the collection from a version, until the backend ends the stream, and returns how far it
-// came. opened is called when it has begun.
-func (f *feed) watch(ctx context.Context, b Backend, from string, opened func()) (version string, err error) {
+// came. The backend is asked to end it after a time. opened is called when it has begun.
+func (f *feed) watch(ctx context.Context, b Backend, from string, asked time.Duration, live Liveness, opened func()) (version string, err error) {
 	target := withQuery(f.source.target(""), fmt.Sprintf("watch=true&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s",
-		int(f.watchFor().Seconds()), url.QueryEscape(from)))
-	ctx, cancel := context.WithTimeout(ctx, f.watchFor()+watchGrace)
+		int(asked.Seconds()), url.QueryEscape(from)))
+	parent := ctx
+	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	code, body, err := b.Open(ctx, target)
+	code, body, err := b.Open(ctx, target, live.Open)
 	if err != nil {
 		return from, err
 	}
+	silence := time.AfterFunc(asked+live.Grace, cancel)
+	defer silence.Stop()
 	defer func() { _ = body.Close() }()
 	switch code {
 	case http.StatusOK:
@@ -39,13 +45,18 @@ func (f *feed) watch(ctx context.Context, b Backend, from string, opened func())
 	default:
 		return from, errAnswer(code, target)
 	}
+	f.prove()
 	opened()
 	events := bufio.NewReaderSize(body, 32<<10)
 	for {
 		line, err := readLine(events)
 		if err != nil {
-			if err == io.EOF {
+			switch {
+			case err == io.EOF:
+				f.prove()
 				err = nil
+			case ctx.Err() != nil && parent.Err() == nil:
+				err = errSilent
 			}
 			return from, err
 		}
@@ -56,6 +67,8 @@ func (f *feed) watch(ctx context.Context, b Backend, from string, opened func())
 		if err != nil {
 			return from, err
 		}
+		f.prove()
+		silence.Reset(asked + live.Grace) // whoever sends events is alive, even behind the end of its time
 		f.events.Add(1)
 		f.lastEvent.Store(time.Now().UnixNano())
 		from = next

@@ -159,7 +159,7 @@ func (a *ages) register(m metric.Meter) error {
 		label             attribute.Key
 		of                *atomic.Pointer[func() map[string]time.Duration]
 	}{
-		{"gateway_state_age", "How long ago a collection that policies read was last known to be right; 0 while it is watched.", "path", &a.states},
+		{"gateway_state_age", "How long ago the backend last showed that a collection that policies read is right; at most 45 while it is watched.", "path", &a.states},
 		{"gateway_bundle_age", "How long ago a bundle was last known to be the newest.", "bundle", &a.bundles},
 	} {
 		if _, err := m.Float64ObservableGauge(one.name, metric.WithDescription(one.description), metric.WithUnit("s"),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego/bundle"
 	"github.com/admission-gateway/gateway/admission/rego/bundle/bundletest"
 	"github.com/admission-gateway/gateway/internal/testutil"
+	"github.com/admission-gateway/gateway/internal/testutil/relay"
 	"github.com/admission-gateway/gateway/policies/modules"
 )
 
@@ -479,13 +481,60 @@ func TestLongPolling(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); k.Run(ctx) }()
 	testutil.Eventually(t, "a question that waits", func() bool { return s.questions() == 2 })
-	if prefer, tag := s.last().Get("Prefer"), s.last().Get("If-None-Match"); prefer != "modes=snapshot,delta;wait=60" || tag != `"1"` {
+	if prefer, tag := s.last().Get("Prefer"), s.last().Get("If-None-Match"); prefer != "modes=snapshot,delta;wait=30" || tag != `"1"` {
 		t.Errorf("it prefers %s with the tag %s", prefer, tag)
 	}
 	next <- archive(t, "r2")
 	testutil.Becomes(t, "r1 r2", k.said)
 	cancel()
 	<-done
+}
+
+// TestDeadConnection: a connection that carries nothing any more, while an answer is held back or within one, is noticed
+// though neither end closes it. The next version comes over another one.
+func TestDeadConnection(t *testing.T) {
+	for _, where := range []string{"while it is held back", "within the archive"} {
+		t.Run(where, func(t *testing.T) {
+			s, address := newServer(t)
+			at, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			way := relay.New(t, at.Host)
+			at.Host = way.Address()
+			source := fromServer(at.String())
+			server := source.From.(*Server)
+			server.Timeout, server.Patience = time.Hour, 300*time.Millisecond
+			source.MinDelay, source.MaxDelay, source.Wait = time.Hour, time.Hour, time.Second
+			k := newKit(source, bundle.Options{})
+			first, second := archive(t, "r1"), archive(t, "r2")
+			s.will(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/vnd.openpolicyagent.bundles")
+				w.Header().Set("ETag", `"1"`)
+				if r.Header.Get("If-None-Match") == "" {
+					_, _ = w.Write(first)
+					return
+				}
+				if where == "within the archive" {
+					w.Header().Set("ETag", `"2"`)
+					_, _ = w.Write(second[:len(second)/2])
+					_ = http.NewResponseController(w).Flush()
+				}
+				s.will(sends(second, `"2"`))
+				way.Freeze()
+				<-r.Context().Done()
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); k.Run(ctx) }()
+			testutil.Becomes(t, "r1 r2 Download", k.said)
+			if shown := k.Status()[0].Failure; shown != "" {
+				t.Errorf("what is in force is not the newest: %s", shown)
+			}
+			cancel()
+			<-done
+		})
+	}
 }
 
 func TestDelay(t *testing.T) {

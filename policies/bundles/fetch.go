@@ -1,6 +1,7 @@
 package bundles
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/file"
@@ -103,6 +105,9 @@ type Server struct {
 	Token func() string
 	// Timeout bounds one answer, beside the time for which it may be held back.
 	Timeout time.Duration
+	// Patience bounds the silence of a server that was asked to hold its answer back, when that time is over: until the
+	// answer and within it. A connection may carry nothing any more although neither end closes it. 0 means 10 seconds.
+	Patience time.Duration
 	// MaxBytes bounds the archive.
 	MaxBytes int64
 	// Deltas says that deltas are asked for too.
@@ -116,6 +121,12 @@ type Server struct {
 func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, held *memory.Reservation) (*Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout+wait)
 	defer cancel()
+	patience := cmp.Or(s.Patience, defaultPatience)
+	if wait == 0 {
+		patience = s.Timeout
+	}
+	silence := listen(wait+patience, patience, cancel)
+	defer silence.timer.Stop()
 	request, err := s.request(ctx, have, wait)
 	if err != nil {
 		return nil, err
@@ -123,9 +134,10 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, hel
 	s.once.Do(func() { s.client = client(s.Network, s.MaxBytes) })
 	response, err := s.client.Do(request)
 	if err != nil {
-		return nil, withoutQuery(err)
+		return nil, silence.orFailed(withoutQuery(err))
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
+	silence.hear()
 	waits := response.Header.Get("Content-Type") == "application/vnd.openpolicyagent.bundles"
 	switch {
 	case response.StatusCode == http.StatusNotModified && have != "":
@@ -133,7 +145,7 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, hel
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("the server answered with code %d", response.StatusCode)
 	}
-	archive, err := readWithin(response.Body, held)
+	archive, err := readWithin(heard{response.Body, silence}, held)
 	var large *outbound.TooLargeError
 	switch {
 	case errors.Is(err, errNoMemory):
@@ -141,11 +153,64 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, hel
 	case errors.As(err, &large):
 		return nil, large
 	case err != nil:
-		return nil, fmt.Errorf("the answer is not whole: %w", withoutQuery(err))
+		return nil, fmt.Errorf("the answer is not whole: %w", silence.orFailed(withoutQuery(err)))
 	case len(archive) == 0:
 		return nil, errors.New("the answer is empty")
 	}
 	return &Answer{Archive: archive, Tag: response.Header.Get("ETag"), Waits: waits}, nil
+}
+
+// defaultPatience is Server.Patience if it is not set.
+const defaultPatience = 10 * time.Second
+
+// errSilent is the failure of a server of which nothing is heard.
+var errSilent = errors.New("the server is silent")
+
+// silence ends a question if the server is silent for too long.
+type silence struct {
+	timer    *time.Timer
+	patience time.Duration
+	isOver   atomic.Bool
+}
+
+// listen begins to wait for a server, for the first time longer than for later ones.
+func listen(first, patience time.Duration, end func()) *silence {
+	s := &silence{patience: patience}
+	s.timer = time.AfterFunc(first, func() {
+		s.isOver.Store(true)
+		end()
+	})
+	return s
+}
+
+// hear notes that the server has sent something.
+func (s *silence) hear() {
+	if s.timer.Stop() {
+		s.timer.Reset(s.patience)
+	}
+}
+
+// orFailed returns the failure of a question: the silence of the server if that has ended it, else err.
+func (s *silence) orFailed(err error) error {
+	if s.isOver.Load() {
+		return errSilent
+	}
+	return err
+}
+
+// heard is an answer whose bytes end the silence of a server.
+type heard struct {
+	from    io.Reader
+	silence *silence
+}
+
+// Read implements io.Reader.
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.from.Read(p)
+	if n > 0 {
+		h.silence.hear()
+	}
+	return n, err
 }
 
 func (s *Server) request(ctx context.Context, have string, wait time.Duration) (*http.Request, error) {

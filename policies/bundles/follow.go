@@ -127,6 +127,9 @@ const (
 	// leastWait is how long at least a question takes whose answer is follower back: a server that
 	// answers at once is not asked without end.
 	leastWait = time.Second
+	// longestHold is how long at most a server is asked to hold an answer back: what it answers then shows that the
+	// connection carries answers still.
+	longestHold = 30 * time.Second
 )
 
 // delay returns when to ask again after an answer that took so long.
@@ -155,7 +158,7 @@ func spread(least, most time.Duration) time.Duration {
 func (f *follower) update(ctx context.Context) error {
 	var wait time.Duration
 	if f.waits && f.tag != "" {
-		wait = f.source.Wait
+		wait = min(f.source.Wait, longestHold)
 	}
 	var held memory.Reservation
 	held.Open(f.options.Memory, nil)

@@ -151,8 +151,9 @@ var alerts = []alert{{
 	summary: "A bundle of policies is old",
 	detail:  "{{ $labels.instance }} of {{ $labels.job }} last heard {{ $value | humanizeDuration }} ago that its version of the bundle {{ $labels.bundle }} is the newest.",
 }, {
-	name: "GatewayClusterStale", severity: "warning", during: "5m",
-	expr:    `gateway_cluster_age_seconds > 300`,
+	name: "GatewayClusterStale", severity: "warning", during: "1m",
+	// While the API server can be asked it is at most 45 seconds.
+	expr:    `gateway_cluster_age_seconds > 120`,
 	summary: "Routes and policies of the cluster are old",
 	detail:  "{{ $labels.instance }} of {{ $labels.job }} last knew {{ $value | humanizeDuration }} ago that its objects of the kind {{ $labels.kind }} are those of the cluster.",
 }, {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
@@ -175,6 +176,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	seconds, _ := strconv.Atoi(r.URL.Query().Get("timeoutSeconds"))
+	over := time.After(time.Duration(seconds) * time.Second)
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	for {
@@ -197,6 +200,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
 		select {
 		case <-grown:
+		case <-over:
+			return
 		case <-r.Context().Done():
 			return
 		}
