@@ -6,6 +6,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
 )
@@ -111,10 +112,14 @@ func (g *Gateway) answerOf(s *scope, i *resource.Info) []answerStep {
 	return all
 }
 
-// serveWithin serves the request within the memory that it may have: one that was refused some, or its turn, is refused,
-// whatever a step of its way, or a policy within it, made of that.
+// serveWithin serves the request within the memory that it may have, and for as long as its client waits: one that was refused
+// memory, or its turn, is refused, and one whose client has left is over, whatever a step of its way, or a policy within it,
+// made of that.
 func (h *handler) serveWithin() error {
 	err := h.serve()
+	if err != nil && h.incoming.Client.HasLeft() {
+		return presence.ErrLeft
+	}
 	if h.incoming.Memory.Refusal() != memory.None || errors.Is(err, document.ErrNoMemory) {
 		return h.request.Exhausted()
 	}

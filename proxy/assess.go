@@ -87,7 +87,7 @@ type Outcome struct {
 func (g *Gateway) NewAssessor() *Assessor {
 	j := &Assessor{set: g.policies(), handler: newHandler()}
 	j.handler.gateway = g
-	j.incoming.Memory.Open(g.memory.Budget, present{})
+	j.incoming.Memory.Open(g.memory.Budget, nil)
 	j.writer = &dryWriter{}
 	return j
 }
@@ -118,12 +118,6 @@ func (j *Assessor) forget() {
 	h.body, h.scope, h.route = bodyReader{}, nil, nil
 	j.incoming.Memory.Close()
 }
-
-// present is the client of a trial: it waits for the outcome. It implements memory.Client.
-type present struct{}
-
-// Gone implements memory.Client.
-func (present) Gone() bool { return false }
 
 // try leads the write to its outcome, within the memory that a request may have.
 func (j *Assessor) try(t *Trial) (err error) {

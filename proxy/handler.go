@@ -84,7 +84,7 @@ func (g *Gateway) answer(r *server.Request) *detachedAnswer {
 	h.gateway, h.incoming, h.set = g, r, g.policies()
 	h.request.Started, h.request.Head = time.Now(), &r.Head
 	h.limits.begin(h)
-	h.request.Memory, h.request.Limits = &r.Memory, &g.requestLimits
+	h.request.Memory, h.request.Client, h.request.Limits = &r.Memory, r.Client, &g.requestLimits
 	g.metrics.RequestStarted()
 	return h.respond()
 }

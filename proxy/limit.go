@@ -131,10 +131,9 @@ func (l *limits) queue(full *ratelimit.Charge) error {
 	}
 	l.gateway.metrics.WaitStarted()
 	defer l.gateway.metrics.WaitEnded()
-	gone := make(chan struct{})
-	stop := l.incoming.OnClose(func() { close(gone) })
-	full = l.gateway.limiter.Wait(&l.charges, full, until, gone)
-	stop()
+	wait := l.incoming.Client.Signal()
+	full = l.gateway.limiter.Wait(&l.charges, full, until, wait.Left())
+	wait.Done()
 	if full != nil {
 		return l.crowded(full)
 	}

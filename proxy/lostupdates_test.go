@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/ratelimit/redistest"
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -193,10 +194,10 @@ func newRedisLocks(t *testing.T, address string) redisLocks {
 	return redisLocks{s}
 }
 
-func (r redisLocks) Lock(object string, wait time.Duration) (storage.SharedLock, error) {
-	l, err := r.Store.Lock(object, wait)
+func (r redisLocks) Lock(object string, wait storage.Wait) (storage.SharedLock, error) {
+	l, err := r.Store.Lock(object, time.Until(wait.By), wait.Client)
 	switch {
-	case errors.Is(err, shared.ErrLocked):
+	case errors.Is(err, shared.ErrLocked), errors.Is(err, presence.ErrLeft):
 		return nil, err
 	case err != nil:
 		return nil, &storage.LocksAwayError{Err: err}
@@ -207,14 +208,14 @@ func (r redisLocks) Lock(object string, wait time.Duration) (storage.SharedLock,
 // lostLock is a lock that another gateway gets before the write is sent.
 type lostLock struct{}
 
-func (lostLock) Lock(string, time.Duration) (storage.SharedLock, error) { return lostLock{}, nil }
-func (lostLock) IsValid() bool                                          { return false }
-func (lostLock) Release()                                               {}
+func (lostLock) Lock(string, storage.Wait) (storage.SharedLock, error) { return lostLock{}, nil }
+func (lostLock) IsValid() bool                                         { return false }
+func (lostLock) Release()                                              {}
 
 // takenLock is the lock of an object that another gateway has for longer than any write waits.
 type takenLock struct{ lostLock }
 
-func (takenLock) Lock(string, time.Duration) (storage.SharedLock, error) {
+func (takenLock) Lock(string, storage.Wait) (storage.SharedLock, error) {
 	return nil, shared.ErrLocked
 }
 

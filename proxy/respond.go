@@ -11,6 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/refusal"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/server"
@@ -266,6 +267,9 @@ var errPanic = errors.New("panic")
 
 // statusOf gives any error of the way its Status.
 func statusOf(err error) *status.Error {
+	if errors.Is(err, presence.ErrLeft) {
+		return status.ClientLeft()
+	}
 	if failed, is := errors.AsType[*upstream.Error](err); is {
 		return failed.Status()
 	}

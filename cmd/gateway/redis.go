@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/file"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/ratelimit/shared"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -48,10 +49,10 @@ func (n *node) share(limiter *ratelimit.Limiter) (io.Closer, error) {
 type redisLocks struct{ store *shared.Store }
 
 // Lock implements storage.Locker.
-func (r redisLocks) Lock(object string, wait time.Duration) (storage.SharedLock, error) {
-	l, err := r.store.Lock(object, wait)
+func (r redisLocks) Lock(object string, wait storage.Wait) (storage.SharedLock, error) {
+	l, err := r.store.Lock(object, time.Until(wait.By), wait.Client)
 	switch {
-	case errors.Is(err, shared.ErrLocked):
+	case errors.Is(err, shared.ErrLocked), errors.Is(err, presence.ErrLeft):
 		return nil, err
 	case err != nil:
 		return nil, &storage.LocksAwayError{Err: err}

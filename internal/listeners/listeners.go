@@ -5,6 +5,7 @@ package listeners
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/admission-gateway/gateway/internal/credentials"
 )
@@ -29,6 +30,8 @@ type Listener struct {
 	Clients string
 	// Proxies are the peers that begin connections with the PROXY protocol.
 	Proxies []netip.Prefix
+	// ServesHalf says that clients may close their end of a connection, and still wait for answers.
+	ServesHalf bool
 	// Redirect sends clients elsewhere by https; nil serves them.
 	Redirect *Redirect
 	// StrictTransport is the value of Strict-Transport-Security in its answers; "" is none.
@@ -188,6 +191,12 @@ func (at *Socket) HasTLS() bool { return at.all[0].TLS != nil }
 
 // Proxies are the peers that begin connections with the PROXY protocol; nil if none may.
 func (at *Socket) Proxies() []netip.Prefix { return at.all[0].Proxies }
+
+// ServesHalf reports whether a client that has closed its end of a connection may still wait for an answer: by HTTP/1.1,
+// before its request is read, a connection may be for any listener of the address.
+func (at *Socket) ServesHalf() bool { return slices.ContainsFunc(at.all, (*Listener).servesHalf) }
+
+func (l *Listener) servesHalf() bool { return l.ServesHalf }
 
 // Made returns the listener for which a connection is made whose client asks for a name by TLS; "" is none. It is nil if no
 // listener takes the name.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 // A gate lets few requests do heavy work at a time. The others wait in the order in which they came, not too many of them
@@ -20,36 +22,30 @@ const (
 	maxWaiting = 16
 	// Patience is how long a request waits at most. A client that waits longer has most often given up.
 	Patience = 10 * time.Second
-	// lookInterval is how often a request that waits looks whether its client is still there.
-	lookInterval = 250 * time.Millisecond
 )
 
 // enter waits for a place.
-func (g *gate) enter(until time.Time, client Client) Refusal {
+func (g *gate) enter(until time.Time, client *presence.Client) Refusal {
 	turn, refusal := g.line()
 	if turn == nil {
 		return refusal
 	}
+	wait := client.Signal()
+	defer wait.Done()
 	end := time.Now().Add(Patience)
 	refusal = Busy
 	if !until.IsZero() && until.Before(end) {
 		end, refusal = until, Over
 	}
-	look := time.NewTicker(lookInterval)
-	defer look.Stop()
 	last := time.NewTimer(time.Until(end))
 	defer last.Stop()
-	for {
-		select {
-		case <-turn:
-			return None
-		case <-last.C:
-			return g.giveUp(turn, refusal)
-		case <-look.C:
-			if client != nil && client.Gone() {
-				return g.giveUp(turn, Over)
-			}
-		}
+	select {
+	case <-turn:
+		return None
+	case <-last.C:
+		return g.giveUp(turn, refusal)
+	case <-wait.Left():
+		return g.giveUp(turn, Over)
 	}
 }
 
@@ -125,7 +121,7 @@ func (a *Reservation) Work() bool {
 
 // wanted reports whether a client still waits for what a request works on.
 func (a *Reservation) wanted() bool {
-	if a.done || a.client == nil || !a.client.Gone() {
+	if a.done || !a.client.HasLeft() {
 		return true
 	}
 	a.refusal = Over

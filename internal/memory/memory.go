@@ -9,6 +9,8 @@ package memory
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 const (
@@ -93,17 +95,11 @@ const (
 	Over
 )
 
-// A Client is whom a request is worked on for.
-type Client interface {
-	// Gone reports whether the client has stopped waiting for the answer.
-	Gone() bool
-}
-
 // A Reservation counts the memory that one request holds. It belongs to the goroutine that serves
 // the request. The zero Reservation, and a nil one, refuses nothing.
 type Reservation struct {
 	budget   *Budget
-	client   Client
+	client   *presence.Client
 	until    time.Time
 	used     int64 // what was asked for and not given back
 	reserved int64 // of the budget
@@ -115,7 +111,7 @@ type Reservation struct {
 }
 
 // Open says from which budget to reserve, and for whom.
-func (a *Reservation) Open(b *Budget, client Client) {
+func (a *Reservation) Open(b *Budget, client *presence.Client) {
 	a.budget, a.client = b, client
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 func open(b *Budget) *Reservation {
@@ -142,9 +144,12 @@ func TestNilReservationGrantsAll(t *testing.T) {
 	a.Shrink(1)
 }
 
-type client struct{ gone bool }
-
-func (c *client) Gone() bool { return c.gone }
+// gone returns a client that has left.
+func gone() *presence.Client {
+	c := new(presence.Client)
+	c.Leave()
+	return c
+}
 
 // TestGate: few work at a time, the others in the order in which they came; too many, and any that
 // wait for too long, or whose client is gone, are refused.
@@ -219,11 +224,19 @@ func TestGateEndsWithTheRequest(t *testing.T) {
 			t.Errorf("after its deadline: %v, %v", late.Refusal(), time.Since(start))
 		}
 		left := new(Reservation)
-		left.Open(b, &client{gone: true})
+		left.Open(b, gone())
 		if left.Work() || left.Refusal() != Over {
 			t.Errorf("without its client: %v", left.Refusal())
 		}
-		first.client = &client{gone: true}
+		leaving := new(Reservation)
+		waiter := new(presence.Client)
+		leaving.Open(b, waiter)
+		time.AfterFunc(time.Second, waiter.Leave)
+		start = time.Now()
+		if leaving.Work() || leaving.Refusal() != Over || time.Since(start) != time.Second {
+			t.Errorf("a client that leaves while it waits: %v after %v", leaving.Refusal(), time.Since(start))
+		}
+		first.client = gone()
 		if first.Work() || first.Refusal() != Over {
 			t.Errorf("a client that leaves while it is worked for: %v", first.Refusal())
 		}

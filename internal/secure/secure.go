@@ -8,6 +8,7 @@ package secure
 
 import (
 	"crypto/tls"
+	"io"
 	"net"
 )
 
@@ -114,15 +115,40 @@ func (c *Conn) readShut(p []byte) (int, error) {
 	return n, err
 }
 
-// gate is the socket as TLS sees it. While it is shut there seems to be nothing to read.
+// HasEnded reports whether the other end has ended the connection, or broken it, as far as what has arrived shows: an end
+// behind bytes that were not read yet does not. It takes what has arrived off the socket by a function that does not wait.
+func (c *Conn) HasEnded(arrived func(p []byte) (n int, waits bool, err error)) bool {
+	if c.isAhead {
+		return false
+	}
+	c.gate.arrived = arrived
+	n, err := c.Conn.Read(c.first[:])
+	c.gate.arrived = nil
+	c.isAhead = n > 0
+	return err != nil && err != errShut
+}
+
+// gate is the socket as TLS sees it. While it is shut there seems to be nothing to read. While it has a function for what has
+// arrived, that alone is read.
 type gate struct {
 	net.Conn
-	shut bool
+	shut    bool
+	arrived func(p []byte) (n int, waits bool, err error)
 }
 
 func (g *gate) Read(p []byte) (int, error) {
-	if g.shut {
+	switch {
+	case g.shut:
 		return 0, errShut
+	case g.arrived != nil:
+		n, waits, err := g.arrived(p)
+		switch {
+		case waits:
+			return 0, errShut
+		case err == nil && n == 0:
+			return 0, io.EOF
+		}
+		return n, err
 	}
 	return g.Conn.Read(p)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 // A conn is the connection of a client that speaks HTTP/1.1. One goroutine serves it; a shutdown
@@ -26,6 +27,8 @@ type conn struct {
 	sending   sending
 	pace      pace
 	exchange  exchange // the request that is being served, and its answer
+	client    presence.Client
+	watched   watched
 	sequel    sequel
 	parking   parking
 	hasServed bool        // a request of HTTP/1.1
@@ -41,6 +44,7 @@ func (s *Server) newConn(nc net.Conn, at *listeners.Socket) *conn {
 		c.in.waitBare()
 	}
 	s.add(c)
+	s.lookout.add(c)
 	return c
 }
 

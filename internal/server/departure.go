@@ -25,6 +25,7 @@ func (c *conn) onClose(gone func()) (stop func()) {
 		return func() {}
 	}
 	c.socket.setReadDeadline(time.Time{})
+	c.watched.turns.Add(1) // the lookout need not ask about it
 	d := &departure{conn: c, gone: gone, wait: wait, over: make(chan struct{})}
 	if !c.server.watch(&d.waiting, c.silentSocket(), time.Time{}, func(bool) { go d.watch() }) {
 		go d.watch()
@@ -34,6 +35,7 @@ func (c *conn) onClose(gone func()) (stop func()) {
 
 func (d *departure) stop() {
 	c := d.conn
+	c.watched.turns.Add(1)
 	if c.server.forget(&d.waiting) {
 		return
 	}

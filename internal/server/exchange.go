@@ -41,7 +41,7 @@ func (c *conn) newExchange() *exchange {
 	head := x.request.Head
 	*x = exchange{} // in place: a literal with the head would be copied
 	x.conn, x.request.Head = c, head
-	x.request.open(c.server.settings.Load().Memory, &c.peer, x)
+	x.request.open(c.server.settings.Load().Memory, &c.peer, x, &c.client)
 	return x
 }
 
@@ -58,14 +58,8 @@ func (x *exchange) Break(error) bool { return false }
 // Answered implements Exchange.
 func (x *exchange) Answered() bool { return x.answered }
 
-// Gone reports whether the client has closed the connection.
-func (x *exchange) Gone() bool { return x.conn.socket.isGone() }
-
 // GoOn implements Exchange.
 func (x *exchange) GoOn(rest func()) { x.rest = rest }
-
-// OnClose implements Exchange: the client gives up by closing the connection.
-func (x *exchange) OnClose(gone func()) (stop func()) { return x.conn.onClose(gone) }
 
 // Detach copies the head. The connection's buffer can then serve other requests while this one
 // goes on.

@@ -119,6 +119,7 @@ func (c *conn) leave() {
 	case parks:
 		c.in.giveBack()
 		c.exchange = exchange{} // the memory of its head is given back too
+		c.server.lookout.remove(c)
 		if !c.server.watch(&c.parking.wait, c.silentSocket(), c.parking.by, func(isLate bool) { go c.resume(isLate) }) {
 			c.parking.isBarred = true
 			go c.resume(false)
@@ -135,6 +136,7 @@ func (c *conn) leave() {
 func (c *conn) resume(isLate bool) {
 	defer c.leave()
 	if !isLate && c.life.wake() {
+		c.server.lookout.add(c)
 		c.serveRequests()
 	}
 }

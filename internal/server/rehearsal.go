@@ -11,10 +11,8 @@ import (
 // Rehearse makes of a request one that is judged and never answered: with a head of its own, and a body that was read. It lasts
 // no longer than the other one. Close has to be called at its end.
 func (m *Memory) Rehearse(r *Request, body []byte) *Request {
-	to := &Request{Head: r.Head.Copy(), peer: r.peer}
-	x := &rehearsal{client: r, body: body}
-	to.Exchange = x
-	to.Memory.Open(m.Budget, x)
+	to := &Request{Head: r.Head.Copy(), Client: r.Client, Exchange: &rehearsal{body: body}, peer: r.peer}
+	to.Memory.Open(m.Budget, to.Client)
 	to.body.open(m, &to.Memory)
 	return to
 }
@@ -23,10 +21,7 @@ func (m *Memory) Rehearse(r *Request, body []byte) *Request {
 func (r *Request) Close() { r.close() }
 
 // A rehearsal is the exchange of a request for which no client waits. It implements Exchange.
-type rehearsal struct {
-	client *Request
-	body   []byte
-}
+type rehearsal struct{ body []byte }
 
 var _ Exchange = (*rehearsal)(nil)
 
@@ -67,12 +62,6 @@ func (x *rehearsal) Answered() bool { return false }
 
 // GoOn implements Exchange.
 func (x *rehearsal) GoOn(rest func()) { rest() }
-
-// OnClose implements Exchange.
-func (x *rehearsal) OnClose(gone func()) (stop func()) { return x.client.OnClose(gone) }
-
-// Gone implements Exchange.
-func (x *rehearsal) Gone() bool { return x.client.Gone() }
 
 // Linger implements Exchange.
 func (x *rehearsal) Linger() {}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -18,6 +19,8 @@ type Request struct {
 	Refusal *status.Error
 	// Memory is the request's share of the memory for all requests.
 	Memory memory.Reservation
+	// Client says whether the client still waits for the answer.
+	Client *presence.Client
 	Exchange
 
 	peer *Peer
@@ -38,10 +41,10 @@ func (r *Request) ReplaceBody(bytes []byte) ([]byte, error) {
 func (r *Request) ReleaseBody() { r.body.release() }
 
 // open readies a request, which is new but for the memory of its head, for an exchange with a peer.
-func (r *Request) open(m *Memory, peer *Peer, x Exchange) {
+func (r *Request) open(m *Memory, peer *Peer, x Exchange, client *presence.Client) {
 	r.Head.Reset()
-	r.Exchange, r.peer = x, peer
-	r.Memory.Open(m.Budget, x)
+	r.Exchange, r.peer, r.Client = x, peer, client
+	r.Memory.Open(m.Budget, client)
 	r.body.open(m, &r.Memory)
 }
 
@@ -90,10 +93,6 @@ type Exchange interface {
 	// more with the request.
 	GoOn(rest func())
 
-	// OnClose calls gone, from another goroutine, when the client gives up, until stop is called.
-	OnClose(gone func()) (stop func())
-	// Gone reports whether the client has given up. It may be called from any goroutine.
-	Gone() bool
 	// Linger lets a client that goes on sending read the answer before its connection ends.
 	Linger()
 	// Detach moves the head to memory of its own, if it is in memory that other requests can use

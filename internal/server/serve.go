@@ -33,6 +33,7 @@ func (c *conn) serveRequests() {
 			newSession(c).serve()
 			return
 		}
+		c.server.lookout.begin(c)
 		if c.serveExchange(); c.exchange.rest != nil {
 			c.sequel = goesOn
 			return
@@ -68,7 +69,8 @@ func (c *conn) serveExchange() {
 
 // over ends the exchange.
 func (c *conn) over(x *exchange) {
-	if !x.answered {
+	c.watched.turns.Add(1)
+	if !x.answered || c.client.HasLeft() {
 		x.endAfter(end)
 	}
 	x.request.close()
@@ -101,6 +103,7 @@ func (c *conn) end() {
 	if c.exchange.fate == endLingering && !c.server.isStopping() {
 		c.server.lingering.drain(c)
 	}
+	c.server.lookout.remove(c)
 	_ = c.socket.Close()
 	c.in.giveBack()
 	c.rest()

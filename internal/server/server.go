@@ -141,6 +141,7 @@ type Server struct {
 	watched   atomic.Pointer[peek.Set] // of silent clients; nil before the first of them
 
 	givingBack givingBack
+	lookout    lookout
 	crew       crew // for streams of HTTP/2
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
@@ -202,6 +203,7 @@ const (
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
 	s := &Server{handle: handle, parkAfter: defaultPark, crew: crew{dismissEvery: defaultDismiss}, conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s.lookout.every = defaultLook
 	s.settings.Store(settingsOf(o))
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
 	return s

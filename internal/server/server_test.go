@@ -3,21 +3,17 @@ package server
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/h1/h1test"
-	"github.com/admission-gateway/gateway/internal/listeners"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -345,34 +341,4 @@ func TestMemoryIsGivenBackAfterAPanic(t *testing.T) {
 		working, _ := m.Working()
 		return m.InUse() == 0 && working == 0
 	})
-}
-
-// TestGone: a request knows that its client has left; by TLS only if the client broke the
-// connection, for else a last record of TLS stands before the end.
-func TestGone(t *testing.T) {
-	for _, secure := range []bool{false, true} {
-		t.Run("TLS "+strconv.FormatBool(secure), func(t *testing.T) {
-			var o Options
-			if secure {
-				o.Listeners = listeners.Any(h1test.NewTLS(t, credentials.ServerFiles{}).Server)
-			}
-			waits, ended := make(chan bool), make(chan struct{})
-			_, addr := startServer(t, o, func(r *Request) {
-				defer close(ended)
-				waits <- !r.Gone()
-				testutil.Eventually(t, "the client to be gone", r.Gone)
-			})
-			nc, _ := h1test.Dial(t, addr)
-			h1test.Send(t, nc, h1test.GetHead+"\r\n")
-			if !<-waits {
-				t.Error("the client is gone before it leaves")
-			}
-			if over, ok := nc.(*tls.Conn); ok {
-				nc = over.NetConn()
-				_ = nc.(*net.TCPConn).SetLinger(0)
-			}
-			_ = nc.Close()
-			<-ended
-		})
-	}
 }

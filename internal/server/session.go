@@ -96,6 +96,7 @@ func newSession(c *conn) *session {
 	s.framer.SetMaxReadFrameSize(dataFrame)
 	s.framer.SetReuseFrames()
 	c.server.replace(c, s)
+	c.server.lookout.remove(c)
 	return s
 }
 

@@ -34,7 +34,7 @@ func (x *streamExchange) Send(m *message.Response) {
 
 // sendHead sends the head of the answer, and what it says of trailers. The lock is held.
 func (x *streamExchange) sendHead(head, trailer []byte, isEnd bool) {
-	if x.gone.Load() {
+	if x.client.HasLeft() {
 		return
 	}
 	x.isEnded = isEnd
@@ -72,7 +72,7 @@ func (x *streamExchange) takeWindow(n int) (int, error) {
 	s := x.session
 	for {
 		switch {
-		case x.gone.Load() || s.out.closed:
+		case x.client.HasLeft() || s.out.closed:
 			return 0, errClientLeft
 		case len(s.out.pending) > pendingRoom:
 			if s.flush(); len(s.out.pending) > pendingRoom {
@@ -101,7 +101,7 @@ func (x *streamExchange) awaitWindow(n int) error {
 	begin := time.Now()
 	until := begin.Add(x.pace.allows(n, most))
 	for {
-		if s.flush(); s.send.Available() > 0 && x.send.Available() > 0 || x.gone.Load() || s.out.closed {
+		if s.flush(); s.send.Available() > 0 && x.send.Available() > 0 || x.client.HasLeft() || s.out.closed {
 			x.pace.took(0, time.Since(begin), most)
 			return nil
 		}
@@ -142,8 +142,7 @@ func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ah
 		return 0, nil
 	}
 	x.answered = e == nil
-	stop := x.OnClose(body.Interrupt)
-	defer stop()
+	defer x.request.interruptible(body)()
 	x.sending.setStream(body, flow)
 	defer x.sending.setStream(nil, Whole)
 	if flow != Whole && s.server.flows(x) {

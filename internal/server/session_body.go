@@ -32,7 +32,7 @@ func (x *streamExchange) take(p []byte) {
 	case x.length >= 0 && x.got > x.length:
 		x.malformed(errOtherLength)
 		return
-	case b.err != nil || x.gone.Load():
+	case b.err != nil || x.client.HasLeft():
 		return // no one reads it
 	case b.into != nil:
 		x.collect(p)

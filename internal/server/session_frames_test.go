@@ -101,7 +101,7 @@ func TestEndsOfConnections(t *testing.T) {
 	var floods atomic.Int32
 	_, addr := startServer(t, Options{HTTP2: HTTP2{MaxConcurrentStreams: 4, Flooded: func() { floods.Add(1) }}}, func(r *Request) {
 		if string(r.Head.Target) == "/wait" {
-			for !r.Gone() {
+			for !r.Client.HasLeft() {
 				time.Sleep(time.Millisecond)
 			}
 			return
@@ -283,7 +283,7 @@ func TestUploadWindows(t *testing.T) {
 			return
 		}
 		if string(r.Head.Target) == "/unread" {
-			for !r.Gone() {
+			for !r.Client.HasLeft() {
 				time.Sleep(time.Millisecond)
 			}
 			return
@@ -305,7 +305,7 @@ func TestUploadWindows(t *testing.T) {
 					return
 				}
 				if err != nil {
-					if !r.Gone() {
+					if !r.Client.HasLeft() {
 						t.Error(err)
 					}
 					return
@@ -774,12 +774,11 @@ func TestPanickingStream(t *testing.T) {
 func TestStreamClientLeaves(t *testing.T) {
 	began, left := make(chan struct{}, 2), make(chan struct{}, 2)
 	_, addr := startServer(t, Options{}, func(r *Request) {
-		gone := make(chan struct{})
-		stop := r.OnClose(func() { close(gone) })
-		defer stop()
+		wait := r.Client.Signal()
+		defer wait.Done()
 		began <- struct{}{}
-		<-gone
-		if !r.Gone() {
+		<-wait.Left()
+		if !r.Client.HasLeft() {
 			t.Error("the client is not gone")
 		}
 		left <- struct{}{}

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
 
 	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -37,7 +37,7 @@ type streamExchange struct {
 
 	brokenBy http2.ErrCode // ends an answer that is not complete
 
-	gone atomic.Bool // the client does not wait any more
+	client presence.Client
 
 	// The lock of the session guards what follows.
 	changed     sync.Cond
@@ -53,8 +53,6 @@ type streamExchange struct {
 	length      int64 // of the body; -1 if it is not known
 	got         int64 // of the body
 	trailers    []message.Header
-	onGone      func()
-	telling     chan struct{} // closed when onGone has returned
 }
 
 // errOtherLength is the fault of a body that is not as long as its head says.
@@ -77,7 +75,7 @@ func (s *session) newStream(id uint32) *streamExchange {
 	x.receive, x.send = h2.NewReceiveWindow(streamWindow), h2.NewSendWindow(s.initial)
 	o := s.server.settings.Load()
 	x.pace = pace{rate: o.DrainRate, credit: o.WriteTimeout}
-	x.request.open(o.Memory, &x.peer, x)
+	x.request.open(o.Memory, &x.peer, x, &x.client)
 	x.body.budget = o.Memory.Budget
 	s.streams = append(s.streams, x)
 	s.open++
@@ -184,14 +182,7 @@ const freeStreams = 16
 
 // giveUp makes whoever waits for the stream stop. The lock is held.
 func (x *streamExchange) giveUp() {
-	if !x.gone.Swap(true) && x.onGone != nil {
-		gone, done := x.onGone, x.telling
-		go func() {
-			defer close(done)
-			gone()
-		}()
-		x.onGone = nil
-	}
+	x.client.Leave()
 	if x.body.err == nil && !x.isBodyOver {
 		x.body.err = bodyCut()
 	}
@@ -232,34 +223,6 @@ func (x *streamExchange) await(until time.Time) bool {
 	x.changed.Wait()
 	return true
 }
-
-// OnClose implements Exchange: the client gives up by resetting the stream, or ending the connection.
-func (x *streamExchange) OnClose(gone func()) (stop func()) {
-	s := x.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	done := make(chan struct{})
-	if x.gone.Load() {
-		go func() {
-			defer close(done)
-			gone()
-		}()
-		return func() { <-done }
-	}
-	x.onGone, x.telling = gone, done
-	return func() {
-		s.mu.Lock()
-		isTold := x.onGone == nil
-		x.onGone = nil
-		s.mu.Unlock()
-		if isTold {
-			<-done
-		}
-	}
-}
-
-// Gone implements Exchange.
-func (x *streamExchange) Gone() bool { return x.gone.Load() }
 
 // Linger implements Exchange. A stream ends without the others.
 func (x *streamExchange) Linger() {}

@@ -225,10 +225,6 @@ func underlying(c net.Conn) (net.Conn, bool) {
 	return c, false
 }
 
-// isGone reports whether the client has closed the connection. It takes nothing from the socket,
-// and may be called while another goroutine reads.
-func (s *socket) isGone() bool { return peek.Gone(s.Conn) }
-
 // rawOf returns the descriptor of a socket; nil if it has none.
 func rawOf(c net.Conn) syscall.RawConn {
 	has, ok := c.(syscall.Conn)

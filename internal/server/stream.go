@@ -60,11 +60,13 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *A
 		return 0, x.conn.sendAnswer(s.head)
 	}
 	if body.Length() < 0 && !x.upload.isUnderWay() {
-		// Only the end of the connection shows in time that the client has stopped reading.
 		x.lend()
-		stop := x.OnClose(body.Interrupt)
-		defer stop()
+		if !x.conn.at.ServesHalf() {
+			// It may go on for hours: the system tells of the end of the connection, without being asked all the time.
+			defer x.conn.onClose(x.conn.client.Leave)()
+		}
 	}
+	defer x.request.interruptible(body)()
 	x.conn.sending.setStream(body, flow)
 	defer x.conn.sending.setStream(nil, Whole)
 	if flow != Whole && x.conn.server.flows(x.conn) {

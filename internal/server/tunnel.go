@@ -16,6 +16,8 @@ func (x *exchange) SendTunnel(head, early []byte, backend net.Conn, closeBackend
 	x.finishBody()
 	x.answered, x.fate = true, end
 	c := x.conn
+	c.watched.turns.Add(1) // each end of the tunnel shows to who reads from it
+	defer c.watched.turns.Add(1)
 	t := tunnel{
 		client: c.socket.Conn, closeClient: c.socket.close, backend: backend, closeBackend: closeBackend, buffers: &c.server.buffers,
 		idle: c.server.settings.Load().UpgradeIdleTimeout, start: time.Now(),

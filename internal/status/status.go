@@ -164,6 +164,18 @@ func Timeout(message string, seconds int) *Error {
 	return retry(failure(http.StatusGatewayTimeout, metav1.StatusReasonTimeout, message), seconds)
 }
 
+// ClientClosedRequest is the code of a request whose client has left before it was answered, as nginx has it. No client gets
+// it but one that has closed only its own end of the connection.
+const ClientClosedRequest = 499
+
+// reasonClientLeft is the reason of ClientClosedRequest, for which the conventions name none.
+const reasonClientLeft metav1.StatusReason = "ClientClosedRequest"
+
+// ClientLeft is 499.
+func ClientLeft() *Error {
+	return failure(ClientClosedRequest, reasonClientLeft, "the client closed the connection, or its end of it, before the answer")
+}
+
 // Coded is an error whose code has no constructor of its own, such as 408 or 505; the reason follows the code.
 func Coded(code int, message string) *Error {
 	return failure(code, ReasonOf(code), message)
@@ -187,6 +199,8 @@ func ReasonOf(code int) metav1.StatusReason {
 		return metav1.StatusReasonConflict
 	case http.StatusGone:
 		return metav1.StatusReasonGone
+	case ClientClosedRequest:
+		return reasonClientLeft
 	case http.StatusRequestEntityTooLarge:
 		return metav1.StatusReasonRequestEntityTooLarge
 	case http.StatusUnsupportedMediaType:

@@ -41,7 +41,9 @@ func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response
 			return err
 		}
 		answer.Discard()
-		time.Sleep(pause)
+		if err := e.Client.Sleep(pause); err != nil {
+			return err
+		}
 		makeHead(e, &e.forward) // a trace has a step for each attempt
 		e.call.Head = e.memory().head
 		err = e.attempt(b, by, answer)
@@ -110,6 +112,7 @@ func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Res
 	if e.call.Upgrade == nil {
 		e.call.Deadline = e.earliest()
 	}
+	e.call.Client = e.Client
 	err := by.Do(&e.call, answer)
 	took := time.Since(began)
 	e.Took += took

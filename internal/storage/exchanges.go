@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -25,7 +26,9 @@ type Exchanges struct {
 	Started time.Time     // when the client's request was read
 	Head    *message.Head // as the client sent it
 	// From adds the client's address and user to every request that is made for it.
-	From     message.Forward
+	From message.Forward
+	// Client is who waits for the answer; nil if nobody can leave.
+	Client   *presence.Client
 	Body     []byte // of a write, in the client's own bytes or as the JSON made of them
 	Response Response
 	Warnings []string
@@ -287,7 +290,7 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe, Whole: m.Whole,
-		Deadline: e.Deadline(),
+		Deadline: e.Deadline(), RunsOn: !m.IsSafe && e.IsLocked(),
 	}
 	if !m.IsSafe {
 		if err := e.commit(m); err != nil {
@@ -410,6 +413,9 @@ func sendsOwn(e *Exchanges, m *Message) bool {
 // step, or a policy within it, made of that. From then on the request has to be answered, so that memory for the answer
 // is asked for here, as far as its size is known.
 func (e *Exchanges) commit(m *Message) error {
+	if e.Client.HasLeft() {
+		return presence.ErrLeft
+	}
 	if !e.Memory.MaySend() || m.Whole > 0 && !e.Memory.Grow(len(m.Body)) {
 		return e.Exhausted()
 	}

@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"sync"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 // Locks let the writes to one object come one after the other: a backend whose ETag is made by middleware, or that
@@ -31,9 +33,9 @@ type takenLock struct {
 
 // A Locker locks objects for several gateways.
 type Locker interface {
-	// Lock waits no longer than so long for another gateway that writes the object. The error is a LocksAwayError if
-	// nothing is known of other gateways.
-	Lock(object string, wait time.Duration) (SharedLock, error)
+	// Lock waits for another gateway that writes the object, no longer than wait says. The error is a LocksAwayError if
+	// nothing is known of other gateways, and presence.ErrLeft if the client leaves.
+	Lock(object string, wait Wait) (SharedLock, error)
 }
 
 // A SharedLock is a lock that several gateways know.
@@ -89,8 +91,15 @@ type ObjectLock struct {
 // Share lets the writes of several gateways come one after the other.
 func (o *Locks) Share(with Locker) { o.shared = with }
 
-// Acquire takes the lock of an object, and waits for it no longer than wait says. The tracer may be nil.
-func (o *Locks) Acquire(upstream, path string, need Need, wait func() time.Duration, tracer Tracer) (ObjectLock, error) {
+// A Wait says how long a lock is waited for.
+type Wait struct {
+	Client *presence.Client // whose request waits; nil if nobody can leave
+	By     time.Time        // when the wait is over
+}
+
+// Acquire takes the lock of an object, and waits for it no longer than wait says. The tracer may be nil. The error is
+// presence.ErrLeft if the client leaves meanwhile.
+func (o *Locks) Acquire(upstream, path string, need Need, wait Wait, tracer Tracer) (ObjectLock, error) {
 	l := o.Of(upstream, path)
 	var err error
 	if l.before, err = l.acquire(wait); err != nil || o.shared == nil {
@@ -98,7 +107,7 @@ func (o *Locks) Acquire(upstream, path string, need Need, wait func() time.Durat
 	}
 	l.before = nil // another gateway may have written since
 	began := time.Now()
-	shared, err := o.shared.Lock(upstream+" "+path, wait())
+	shared, err := o.shared.Lock(upstream+" "+path, wait)
 	if tracer != nil {
 		tracer.Locked(began, err)
 	}
@@ -123,15 +132,15 @@ func (o *Locks) Of(upstream, path string) ObjectLock {
 	return ObjectLock{shard: &o.shards[sum%uint64(len(o.shards))], object: sum}
 }
 
-// Acquire takes the lock, and waits for it no longer than wait says. The error is ErrLockCrowded or
-// ErrLockSlow.
-func (l ObjectLock) Acquire(wait func() time.Duration) error {
+// Acquire takes the lock, and waits for it no longer than wait says. The error is ErrLockCrowded,
+// ErrLockSlow or presence.ErrLeft.
+func (l ObjectLock) Acquire(wait Wait) error {
 	_, err := l.acquire(wait)
 	return err
 }
 
 // acquire is Acquire, and returns what the write before stored; nil if that is not known.
-func (l ObjectLock) acquire(wait func() time.Duration) (*LastStored, error) {
+func (l ObjectLock) acquire(wait Wait) (*LastStored, error) {
 	s := l.shard
 	s.mu.Lock()
 	at := s.find(l.object)
@@ -152,12 +161,17 @@ func (l ObjectLock) acquire(wait func() time.Duration) (*LastStored, error) {
 	turn := h.turn
 	s.mu.Unlock()
 	asked := time.Now()
-	timer := time.NewTimer(wait())
+	timer := time.NewTimer(time.Until(wait.By))
 	defer timer.Stop()
+	client := wait.Client.Signal()
+	defer client.Done()
+	failed := ErrLockSlow
 	select {
 	case before := <-turn:
 		return before.unlessPast(asked), nil
 	case <-timer.C:
+	case <-client.Left():
+		failed = presence.ErrLeft
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +180,7 @@ func (l ObjectLock) acquire(wait func() time.Duration) (*LastStored, error) {
 		return before.unlessPast(asked), nil
 	default:
 		s.taken[s.find(l.object)].waiters--
-		return nil, ErrLockSlow
+		return nil, failed
 	}
 }
 

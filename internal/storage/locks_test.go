@@ -12,8 +12,8 @@ import (
 func TestObjectLock(t *testing.T) {
 	locks := NewLocks()
 	a, b := locks.Of("u", "/a"), locks.Of("u", "/b")
-	long := func() time.Duration { return time.Minute }
-	over := func() time.Duration { return 0 }
+	long := Wait{By: time.Now().Add(time.Minute)}
+	over := Wait{}
 	if a.Acquire(over) != nil || b.Acquire(over) != nil {
 		t.Fatal("a lock that nobody holds is not given")
 	}
@@ -61,7 +61,7 @@ func TestObjectLock(t *testing.T) {
 func TestCrowdedLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLocks().Of("u", "/a")
-		wait := func() time.Duration { return 10 * time.Second }
+		wait := Wait{By: time.Now().Add(10 * time.Second)}
 		if err := l.Acquire(wait); err != nil {
 			t.Fatal(err)
 		}
@@ -89,14 +89,14 @@ func TestCrowdedLock(t *testing.T) {
 // noLocker is a Locker that does not answer, and a lock that is lost.
 type noLocker struct{ err error }
 
-func (n *noLocker) Lock(string, time.Duration) (SharedLock, error) { return n, n.err }
-func (n *noLocker) IsValid() bool                                  { return false }
-func (n *noLocker) Release()                                       {}
+func (n *noLocker) Lock(string, Wait) (SharedLock, error) { return n, n.err }
+func (n *noLocker) IsValid() bool                         { return false }
+func (n *noLocker) Release()                              {}
 
 // TestSharedLock: a write that depends on what is stored has no lock without the one of all gateways, and a lock that was lost is
 // known to be. A write that takes it for others has the gateway's own if nothing is known of other gateways.
 func TestSharedLock(t *testing.T) {
-	over := func() time.Duration { return 0 }
+	over := Wait{}
 	taken, away := errors.New("another gateway has it"), &LocksAwayError{errors.New("away")}
 	for _, c := range []struct {
 		name    string
@@ -137,7 +137,7 @@ func TestSharedLock(t *testing.T) {
 func TestLeftToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := NewLocks()
-		long := func() time.Duration { return time.Minute }
+		long := Wait{By: time.Now().Add(time.Minute)}
 		got := map[string]bool{}
 		acquire := func(name string) {
 			l, err := locks.Acquire("u", "/a", ForItself, long, nil)

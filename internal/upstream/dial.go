@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"time"
@@ -32,14 +33,15 @@ func (d *dialer) scheme() string {
 }
 
 // dial makes a connection to an endpoint. It is either one of HTTP/1.1 or one of HTTP/2.
-func (d *dialer) dial(e *endpoint, timeout time.Duration, protocol Protocol) (*conn, *h2conn.Conn, error) {
+func (d *dialer) dial(ctx context.Context, e *endpoint, timeout time.Duration, protocol Protocol) (*conn, *h2conn.Conn, error) {
 	nd := d.net
 	nd.Timeout = timeout
 	by := time.Now().Add(timeout)
-	nc, err := nd.Dial("tcp", e.Addr)
+	nc, err := nd.DialContext(ctx, "tcp", e.Addr)
 	if err != nil {
 		return nil, nil, &dialError{err}
 	}
+	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
 	cn := &conn{Conn: nc}
 	cn.openSocket()
 	multiplexed, err := d.agree(cn, e.Origin.Authority, protocol, by)

@@ -36,11 +36,13 @@ const (
 	NoMemory
 	// ClientFailed: Request.Upload broke off. The cause says why.
 	ClientFailed
+	// Abandoned: Request.Client left. The exchange was cancelled, if it had begun.
+	Abandoned
 )
 
 // String returns the name of the kind, as used in metrics.
 func (k Kind) String() string {
-	return [...]string{"Unreachable", "Busy", "TooSlow", "Broken", "Malformed", "TooLarge", "CircuitOpen", "NoMemory", "ClientFailed"}[k]
+	return [...]string{"Unreachable", "Busy", "TooSlow", "Broken", "Malformed", "TooLarge", "CircuitOpen", "NoMemory", "ClientFailed", "Abandoned"}[k]
 }
 
 // Code is the HTTP status that a client is answered with.
@@ -50,6 +52,8 @@ func (k Kind) Code() int {
 		return 503
 	case TooSlow:
 		return 504
+	case Abandoned:
+		return status.ClientClosedRequest
 	}
 	return 502
 }
@@ -94,6 +98,8 @@ func (e *Error) Status() *status.Error {
 		return status.ServiceUnavailable(e.message, e.RetryAfter)
 	case 504:
 		return status.Timeout(e.message, e.RetryAfter)
+	case status.ClientClosedRequest:
+		return status.ClientLeft()
 	}
 	return status.BadGateway(e.message)
 }
@@ -136,6 +142,8 @@ func newError(kind Kind, sent bool, cause error) *Error {
 		e.message = "the backend gave an answer that is too large to be read whole"
 	case ClientFailed:
 		e.message = "the request was not complete"
+	case Abandoned:
+		e.message = "the client left before the backend had answered"
 	case NoMemory:
 		e.message = "the gateway has no memory now for the answer of the backend"
 	}

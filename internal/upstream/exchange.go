@@ -1,12 +1,14 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/circuit"
 	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
@@ -48,7 +50,7 @@ func (c *Client) report(err error, req *Request) {
 		return
 	}
 	failure.setRetryAfter(&c.config)
-	if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && !req.isImpatience(failure) {
+	if c.config.OnError != nil && failure.Kind != NoMemory && failure.Kind != ClientFailed && failure.Kind != Abandoned && !req.isImpatience(failure) {
 		c.config.OnError(failure)
 	}
 }
@@ -114,7 +116,7 @@ func (c *Client) acquire(req *Request, try *attempt) (*connection, error) {
 		if !try.deadline.IsZero() && !try.now.Before(try.deadline) {
 			return nil, newError(TooSlow, false, nil)
 		}
-		g, err := c.pool.get(try)
+		g, err := c.pool.get(try, req.Client)
 		if err != nil {
 			return nil, notAcquired(err)
 		}
@@ -140,7 +142,7 @@ func (c *Client) connect(g grant, req *Request, try *attempt) (*connection, erro
 	if try.isOwn {
 		protocol = HTTP1
 	}
-	cn, err := c.dialBy(protocol, g.endpoint, timeout)
+	cn, err := c.dialFor(req.Client, protocol, g.endpoint, timeout)
 	if err == nil {
 		c.dialled.Add(1)
 		c.pool.made(cn)
@@ -149,7 +151,9 @@ func (c *Client) connect(g grant, req *Request, try *attempt) (*connection, erro
 	}
 	failure := newError(Unreachable, false, err)
 	failure.again = notSent
-	if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
+	if req.Client.HasLeft() {
+		failure = newError(Abandoned, false, presence.ErrLeft)
+	} else if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
 		failure = newError(TooSlow, false, err)
 	}
 	if descriptors.IsShortage(err) {
@@ -166,13 +170,20 @@ func (c *Client) connect(g grant, req *Request, try *attempt) (*connection, erro
 
 // dial makes a connection to an endpoint.
 func (c *Client) dial(e *endpoint, timeout time.Duration) (*connection, error) {
-	return c.dialBy(c.config.Protocol, e, timeout)
+	return c.dialBy(context.Background(), c.config.Protocol, e, timeout)
+}
+
+// dialFor makes a connection for a request, unless its client leaves.
+func (c *Client) dialFor(client *presence.Client, protocol Protocol, e *endpoint, timeout time.Duration) (*connection, error) {
+	ctx, done := client.Context(context.Background())
+	defer done()
+	return c.dialBy(ctx, protocol, e, timeout)
 }
 
 // dialBy makes a connection to an endpoint by a protocol.
-func (c *Client) dialBy(protocol Protocol, e *endpoint, timeout time.Duration) (*connection, error) {
+func (c *Client) dialBy(ctx context.Context, protocol Protocol, e *endpoint, timeout time.Duration) (*connection, error) {
 	made := &connection{endpoint: e, generation: c.pool.generation(), isOwn: protocol != c.config.Protocol, slots: 1}
-	cn, multiplexed, err := c.dialer.dial(e, timeout, protocol)
+	cn, multiplexed, err := c.dialer.dial(ctx, e, timeout, protocol)
 	switch {
 	case err != nil:
 		return nil, err
@@ -196,6 +207,8 @@ func notAcquired(err error) error {
 		return newError(Unreachable, false, err)
 	case err == errDeadline:
 		return newError(TooSlow, false, err)
+	case err == presence.ErrLeft:
+		return newError(Abandoned, false, err)
 	}
 	return newError(Busy, false, err)
 }
@@ -206,7 +219,7 @@ func outcomeOf(err error, req *Request, isFresh bool) balance.Outcome {
 	switch {
 	case !errors.As(err, &e):
 		return balance.Failed
-	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed:
+	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed, e.Kind == Abandoned:
 		return balance.Inconclusive
 	case req.isImpatience(e), e.again == refused, e.again == byHTTP1:
 		return balance.Inconclusive

@@ -60,7 +60,7 @@ func (c *checker) watch(ctx context.Context, e *endpoint) {
 func (c *checker) check(e *endpoint) error {
 	h := c.config.HealthCheck
 	by := time.Now().Add(h.Timeout)
-	cn, multiplexed, err := c.dialer.dial(e, h.Timeout, c.config.Protocol)
+	cn, multiplexed, err := c.dialer.dial(context.Background(), e, h.Timeout, c.config.Protocol)
 	if err != nil {
 		return err
 	}

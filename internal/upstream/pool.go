@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
@@ -83,7 +84,7 @@ type attempt struct {
 
 // get grants a slot of a connection to one of the endpoints, if possible to one that was not tried. It waits for its turn if all
 // are in use.
-func (p *pool) get(try *attempt) (grant, error) {
+func (p *pool) get(try *attempt, client *presence.Client) (grant, error) {
 	p.mu.Lock()
 	if p.set.Refresh(try.now) {
 		p.serve()
@@ -109,7 +110,7 @@ func (p *pool) get(try *attempt) (grant, error) {
 	w := &waiter{tried: try.tried, isOwn: try.isOwn, woken: make(chan struct{})}
 	p.queue.push(w)
 	p.unlock()
-	return p.wait(w, try)
+	return p.wait(w, try, client)
 }
 
 // cannotWait returns why a request may not wait, or nil if it may.
@@ -125,7 +126,9 @@ func (p *pool) cannotWait() error {
 
 // wait waits until the waiter is served, at most as long as a request may. While connections are made that it may share, it
 // has the time of those who make them: of the first, which shows how many share one, and of the others.
-func (p *pool) wait(w *waiter, try *attempt) (grant, error) {
+func (p *pool) wait(w *waiter, try *attempt, client *presence.Client) (grant, error) {
+	waiting := client.Signal()
+	defer waiting.Done()
 	limit := p.config.Limits.Wait
 	most := limit + 2*p.config.Timeouts.Connect
 	if !try.deadline.IsZero() {
@@ -135,13 +138,16 @@ func (p *pool) wait(w *waiter, try *attempt) (grant, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for waited := limit; ; waited += limit {
+		hasLeft := false
 		select {
 		case <-w.woken:
 			return w.grant, w.err
 		case <-timer.C:
+		case <-waiting.Left():
+			hasLeft = true
 		}
 		p.mu.Lock()
-		if w.queued && waited < most && p.mayBecomeShared() {
+		if !hasLeft && w.queued && waited < most && p.mayBecomeShared() {
 			p.mu.Unlock()
 			limit = min(limit, most-waited)
 			timer.Reset(limit)
@@ -153,6 +159,8 @@ func (p *pool) wait(w *waiter, try *attempt) (grant, error) {
 		switch {
 		case isServed:
 			return w.grant, w.err
+		case hasLeft:
+			return grant{}, presence.ErrLeft
 		case !try.deadline.IsZero() && waited >= try.deadline.Sub(try.now):
 			return grant{}, errDeadline
 		case isUnknown:

@@ -54,7 +54,7 @@ func (g *grant) connect(p *pool, slots int) *connection {
 
 // grab is get, with a connection of one slot made if there is leave to.
 func grab(p *pool, try *attempt) (*connection, error) {
-	g, err := p.get(try)
+	g, err := p.get(try, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 			asked++
 			waiting = append(waiting, number)
 			go func() {
-				g, err := p.get(&attempt{now: time.Now()})
+				g, err := p.get(&attempt{now: time.Now()}, nil)
 				if err != nil {
 					t.Errorf("request %d: %v", number, err)
 				}
@@ -258,7 +258,7 @@ func TestSlots(t *testing.T) {
 	const slots = 4
 	p := newTestPool(t, Config{Limits: Limits{Conns: 2, Wait: time.Second}}, "10.0.0.1")
 	ask := func() *connection {
-		g, err := p.get(&attempt{now: time.Now()})
+		g, err := p.get(&attempt{now: time.Now()}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,13 +303,13 @@ func TestSharedConnectionIsAwaited(t *testing.T) {
 		p.stock.mayShare = true
 		results := make(chan error, 100)
 		ask := func(n int) (first grant) {
-			first, err := p.get(&attempt{now: time.Now()})
+			first, err := p.get(&attempt{now: time.Now()}, nil)
 			if err != nil || first.conn != nil {
 				t.Fatalf("the first is given %v, %v", first.conn, err)
 			}
 			for range n {
 				go func() {
-					g, err := p.get(&attempt{now: time.Now()})
+					g, err := p.get(&attempt{now: time.Now()}, nil)
 					if err == nil && g.conn == nil {
 						err = errors.New("it makes a connection of its own")
 					}
@@ -347,7 +347,7 @@ func TestSharedConnectionIsAwaited(t *testing.T) {
 		first = ask(0)
 		first.connect(p, 1)
 		for range 3 {
-			if g, err := p.get(&attempt{now: time.Now()}); err != nil || g.conn != nil {
+			if g, err := p.get(&attempt{now: time.Now()}, nil); err != nil || g.conn != nil {
 				t.Errorf("given %v, %v", g.conn, err)
 			}
 		}
@@ -365,7 +365,7 @@ func TestBurstMakesConnectionsTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for range requests {
 			all.Go(func() {
-				g, err := p.get(&attempt{now: time.Now()})
+				g, err := p.get(&attempt{now: time.Now()}, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -385,7 +385,7 @@ func TestBurstMakesConnectionsTogether(t *testing.T) {
 		}
 		// A connection for one request alone is none that others wait for.
 		p.stock.isClosed = true // so that no slot of those is free
-		own, err := p.get(&attempt{now: time.Now(), isOwn: true})
+		own, err := p.get(&attempt{now: time.Now(), isOwn: true}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -413,7 +413,7 @@ func TestPoolAllocatesNothing(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(1000, func() {
 			try := attempt{now: now}
-			g, err := p.get(&try)
+			g, err := p.get(&try, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 // maxErrorBody is the size up to which the bodies of errors are read whole in any framing, for they
@@ -101,6 +102,9 @@ func (r *intake) fill(p []byte) error {
 func (r *intake) armBody() error {
 	if err := r.from.arm(time.Now(), r.req.bodyTimeout(&r.config.Timeouts), r.req.Deadline); err != nil {
 		return ioFailed(true, err)
+	}
+	if r.req.isAbandoned() {
+		return newError(Abandoned, true, presence.ErrLeft)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestRenew(t *testing.T) {
 	if open, idle := client.Conns(); open != 0 || idle != 0 {
 		t.Errorf("%d connections, %d of them idle, are kept", open, idle)
 	}
-	grant, err := client.pool.get(&attempt{})
+	grant, err := client.pool.get(&attempt{}, nil)
 	if err != nil || grant.conn != nil {
 		t.Fatalf("got %+v, %v", grant, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 // SmallBody is the size up to which an answer of known length is read whole instead of being streamed.
@@ -36,6 +37,11 @@ type Request struct {
 	Start time.Time
 	// Deadline, if set, bounds the exchange up to the end of the head, or of the body if that is read whole.
 	Deadline time.Time
+	// Client is who waits for the answer; nil if nobody can leave. What Do waits for is abandoned when the client leaves, and
+	// the exchange is cancelled at the backend.
+	Client *presence.Client
+	// RunsOn says that a request that may have reached the backend is not cancelled when the client leaves.
+	RunsOn bool
 	// IsCall is set for a call of gRPC, whose server knows its deadline, and cancels it when that has passed.
 	IsCall bool
 	// Timeouts are this request's own; a zero one is the client's.
@@ -89,4 +95,33 @@ func (r *Request) isImpatience(e *Error) bool {
 		return true
 	}
 	return e.Kind == TooSlow && !r.Deadline.IsZero() && !time.Now().Before(r.Deadline)
+}
+
+// await registers the wait for an answer, which ends when the client leaves. It returns false if the client has left before:
+// nothing may be sent then.
+func (r *Request) await(w presence.Waiter) bool {
+	if r.RunsOn {
+		return !r.Client.HasLeft()
+	}
+	return r.Client.Await(w)
+}
+
+// done ends what await began.
+func (r *Request) done() {
+	if !r.RunsOn {
+		r.Client.Done()
+	}
+}
+
+// isAbandoned reports whether the exchange is to end because the client has left.
+func (r *Request) isAbandoned() bool { return !r.RunsOn && r.Client.HasLeft() }
+
+// orAbandoned returns the failure of an exchange, which is that the client has left if it has: what failed then has most
+// likely failed for that.
+func (r *Request) orAbandoned(err error) error {
+	if err == nil || !r.isAbandoned() {
+		return err
+	}
+	failure, is := errors.AsType[*Error](err)
+	return newError(Abandoned, !is || failure.Sent, presence.ErrLeft)
 }

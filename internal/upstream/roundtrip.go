@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/clock"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/secure"
 	"github.com/admission-gateway/gateway/internal/stack"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
@@ -12,15 +13,14 @@ import (
 
 // roundTrip implements link.
 func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
-	var sending *sending
-	if req.Upload != nil {
-		if err := c.sendHead(req, &s); err != nil {
-			c.transport.pool.put(s.conn, false, outcomeOf(err, req, s.isFresh), time.Now())
-			return err
-		}
-		c.writeBy = time.Time{} // from now on each part sets its own deadline
-		sending = c.transport.begin(c, req)
-	} else if err := c.send(req, &s); err != nil {
+	if !req.await(c) {
+		c.transport.pool.put(s.conn, true, balance.Inconclusive, time.Now())
+		return newError(Abandoned, false, presence.ErrLeft)
+	}
+	sending, err := c.begun(req, &s)
+	if err != nil {
+		req.done()
+		err = req.orAbandoned(err)
 		c.transport.pool.put(s.conn, false, outcomeOf(err, req, s.isFresh), time.Now())
 		return err
 	}
@@ -29,10 +29,11 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 	}
 	reception := reception{cn: c, intake: intake{config: c.transport.config, from: c, req: req, resp: resp, sending: sending, length: -1}}
 	stream, err := reception.receive()
+	c.over(req)
 	switch {
 	case err != nil:
 		sending.end()
-		err = sending.orFailed(err)
+		err = req.orAbandoned(sending.orFailed(err))
 		c.end(false, outcomeOf(err, req, s.isFresh), clock.After(s.now))
 		return err
 	case req.Tunnel != nil:
@@ -48,6 +49,29 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 	}
 	c.end(sending.finish() && !c.answer.Close, outcomeOfStatus(c.answer.Status, req), clock.After(s.now))
 	return nil
+}
+
+// begun sends a request, or begins to send one whose body is sent while it comes.
+func (c *conn) begun(req *Request, s *slot) (*sending, error) {
+	if req.Upload == nil {
+		return nil, c.send(req, s)
+	}
+	if err := c.sendHead(req, s); err != nil {
+		return nil, err
+	}
+	c.writeBy = time.Time{} // from now on each part sets its own deadline
+	return c.transport.begin(c, req), nil
+}
+
+// Abandon implements presence.Waiter: what is read or written fails. Who sets a deadline looks afterwards whether the client
+// has left.
+func (c *conn) Abandon() { _ = c.SetDeadline(time.Unix(1, 0)) }
+
+// over ends the wait for an answer.
+func (c *conn) over(req *Request) {
+	if req.done(); req.isAbandoned() {
+		c.readBy, c.writeBy = time.Time{}, time.Time{} // those that are set have passed
+	}
 }
 
 // send sends a request whose body is in memory. If that fails, the error says whether a byte of it may have left.
@@ -73,6 +97,9 @@ func (c *conn) sendHead(req *Request, s *slot) error {
 	if err == nil {
 		c.readBy = time.Time{}
 		err = c.Conn.SetReadDeadline(time.Time{}) // the client may take its time
+	}
+	if err == nil && req.isAbandoned() {
+		err = presence.ErrLeft
 	}
 	if err == nil {
 		_, err = c.Conn.Write(req.Head)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 	"github.com/admission-gateway/gateway/internal/upstream/h2conn"
 )
@@ -37,16 +38,16 @@ func (s *session) Close() error { return s.conn.Close() }
 
 // roundTrip implements link.
 func (s *session) roundTrip(sl slot, req *Request, resp *message.Response) error {
-	x := s.stream(sl.conn, req)
-	sending, err := x.send(&sl)
-	var body *Body
-	if err == nil {
-		body, err = x.receive(intake{config: s.transport.config, from: x, req: req, resp: resp, sending: sending})
+	if req.Client.HasLeft() {
+		s.transport.pool.put(sl.conn, !s.conn.IsLast(), balance.Inconclusive, time.Now())
+		return newError(Abandoned, false, presence.ErrLeft)
 	}
+	x := s.stream(sl.conn, req)
+	body, sending, err := x.exchange(&sl, resp)
 	switch {
 	case err != nil:
 		sending.end()
-		err = sending.orFailed(err)
+		err = req.orAbandoned(sending.orFailed(err))
 		x.release(false, outcomeOf(err, req, sl.isFresh))
 		return err
 	case body != nil:
@@ -56,6 +57,29 @@ func (s *session) roundTrip(sl slot, req *Request, resp *message.Response) error
 	}
 	x.release(sending.finish(), outcomeOfStatus(x.status, req))
 	return nil
+}
+
+// exchange sends the request and takes the answer.
+func (x *stream) exchange(sl *slot, resp *message.Response) (*Body, *sending, error) {
+	if err := x.open(); err != nil {
+		return nil, nil, err
+	}
+	if !x.req.await(x) {
+		return nil, nil, newError(Abandoned, true, presence.ErrLeft)
+	}
+	defer x.req.done()
+	sending, err := x.send(sl)
+	if err != nil {
+		return nil, sending, err
+	}
+	body, err := x.receive(intake{config: x.session.transport.config, from: x, req: x.req, resp: resp, sending: sending})
+	return body, sending, err
+}
+
+// Abandon implements presence.Waiter. The stream is reset when who waits for the answer has returned.
+func (x *stream) Abandon() {
+	x.on.StopSending()
+	x.on.Interrupt()
 }
 
 // stream is a round trip on a session. It implements source and outlet.
@@ -81,22 +105,30 @@ func (s *session) stream(held *connection, req *Request) *stream {
 	return x
 }
 
-// send sends the request. An upload is still being sent when it returns.
-func (x *stream) send(s *slot) (*sending, error) {
+// isUpload reports whether the body is sent while it comes.
+func (x *stream) isUpload() bool { return x.req.Upload != nil && x.req.Upload.Length() != 0 }
+
+// open opens the stream, by the head of the request.
+func (x *stream) open() error {
 	req, t := x.req, x.session.transport
-	isUpload := req.Upload != nil && req.Upload.Length() != 0
 	block, ok := t.blocks.Get().(*[]byte)
 	if !ok {
 		block = new([]byte)
 	}
 	*block = h2.AppendRequest((*block)[:0], req.Head, x.session.scheme)
-	on, err := x.session.conn.Open(*block, !isUpload && len(req.Body) == 0)
+	on, err := x.session.conn.Open(*block, !x.isUpload() && len(req.Body) == 0)
 	t.blocks.Put(block)
 	if err != nil {
-		return nil, x.failed(err)
+		return x.failed(err)
 	}
 	x.on = on
-	if isUpload {
+	return nil
+}
+
+// send sends the rest of the request. An upload is still being sent when it returns.
+func (x *stream) send(s *slot) (*sending, error) {
+	req, t, on := x.req, x.session.transport, x.on
+	if x.isUpload() {
 		on.Flush()
 		return t.begin(x, req), nil
 	}

@@ -3,6 +3,8 @@ package upstream
 import (
 	"bufio"
 	"sync"
+
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 // smallRequest is the size up to which head and body are copied together: that costs less than a
@@ -37,6 +39,9 @@ func (t *transport) write(cn *conn, req *Request, s *slot) (sent bool, err error
 	}
 	if err := cn.armRead(s.now, req.answerTimeout(&t.config.Timeouts), s.deadline); err != nil {
 		return false, err
+	}
+	if req.isAbandoned() {
+		return false, presence.ErrLeft
 	}
 	if len(req.Body) == 0 || len(req.Head)+len(req.Body) > smallRequest {
 		return cn.write(req.Head, req.Body)

@@ -55,7 +55,9 @@ func (s *sending) run() {
 		s.to.breakOff()
 	case !s.isAnswered:
 		// Only now the backend has what it takes to answer.
-		s.to.boundAnswer(s.request.answerTimeout(&s.transport.config.Timeouts))
+		if s.to.boundAnswer(s.request.answerTimeout(&s.transport.config.Timeouts)); s.request.isAbandoned() {
+			s.to.breakOff()
+		}
 	}
 }
 

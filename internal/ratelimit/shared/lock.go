@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/admission-gateway/gateway/internal/presence"
 )
 
 // A lock is a lease in Redis that makes one gateway of several the only one that writes an object.
@@ -51,9 +53,9 @@ type Lock struct {
 	released bool
 }
 
-// Lock takes the lock of a name, and waits no longer than so long for another gateway that has it. The error is
-// ErrLocked, or Redis does not answer.
-func (s *Store) Lock(name string, wait time.Duration) (*Lock, error) {
+// Lock takes the lock of a name, and waits no longer than so long for another gateway that has it, and only while the client
+// waits. The error is ErrLocked or presence.ErrLeft, or Redis does not answer.
+func (s *Store) Lock(name string, wait time.Duration, client *presence.Client) (*Lock, error) {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails
 	l := &Lock{store: s, name: s.options.Prefix + "lock:" + digestOf(name), token: hex.EncodeToString(random[:])}
@@ -72,7 +74,9 @@ func (s *Store) Lock(name string, wait time.Duration) (*Lock, error) {
 		if time.Until(by) < pause {
 			return nil, ErrLocked
 		}
-		time.Sleep(pause)
+		if err := client.Sleep(pause); err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -25,14 +25,14 @@ func openLocks(t *testing.T, address string) *Store {
 func TestLock(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := openLocks(t, server.Address), openLocks(t, server.Address)
-	first, err := a.Lock("x", 0)
+	first, err := a.Lock("x", 0, nil)
 	if err != nil || !first.IsValid() {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := b.Lock("x", 0); !errors.Is(err, ErrLocked) {
+	if _, err := b.Lock("x", 0, nil); !errors.Is(err, ErrLocked) {
 		t.Fatalf("a lock is given twice: %v", err)
 	}
-	if other, err := b.Lock("y", 0); err != nil {
+	if other, err := b.Lock("y", 0, nil); err != nil {
 		t.Fatalf("the lock of another name is not given: %v", err)
 	} else {
 		other.Release()
@@ -41,7 +41,7 @@ func TestLock(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			l, err := [...]*Store{a, b}[i%2].Lock("x", time.Minute)
+			l, err := [...]*Store{a, b}[i%2].Lock("x", time.Minute, nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -64,7 +64,7 @@ func TestLock(t *testing.T) {
 func TestLockLost(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := openLocks(t, server.Address), openLocks(t, server.Address)
-	lost, err := a.Lock("x", 0)
+	lost, err := a.Lock("x", 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestLockLost(t *testing.T) {
 	if err := a.locker().Del(ctx, "t:lock:"+digestOf("x")).Err(); err != nil { // as if its time were over
 		t.Fatal(err)
 	}
-	now, err := b.Lock("x", 0)
+	now, err := b.Lock("x", 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,12 +97,12 @@ func TestLockLost(t *testing.T) {
 func TestLockWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	s := openLocks(t, server.Address)
-	kept, err := s.Lock("x", 0)
+	kept, err := s.Lock("x", 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server.Kill()
-	if _, err := s.Lock("y", 0); err == nil || errors.Is(err, ErrLocked) {
+	if _, err := s.Lock("y", 0, nil); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("got %v", err)
 	}
 	kept.renew()

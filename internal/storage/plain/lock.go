@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -80,8 +81,11 @@ func (c *collection) lock(e *storage.Exchanges, path []byte, need storage.Need) 
 	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
-	lock, err := c.Locks.Acquire(c.Backend.Name, lockName(str(path)), need, func() time.Duration { return time.Until(by) }, e.Tracer)
-	if err != nil {
+	lock, err := c.Locks.Acquire(c.Backend.Name, lockName(str(path)), need, storage.Wait{Client: e.Client, By: by}, e.Tracer)
+	switch {
+	case err == presence.ErrLeft:
+		return err
+	case err != nil:
 		return status.ServiceUnavailable(err.Error(), 1)
 	}
 	e.KeepLock(lock)
