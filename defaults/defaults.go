@@ -27,6 +27,8 @@ type filler struct {
 	*document.Document
 	most  int
 	noted bool // the marks of values come from the schema's shapes
+	// keepsNulls says that no default takes the place of null.
+	keepsNulls bool
 }
 
 func newFiller(d *document.Document, s *schema.Schema, most int) filler {
@@ -100,7 +102,7 @@ func (f filler) fillElement(s *schema.Shape, c *document.Cursor) {
 		if s.HasDefaults() {
 			f.fill(s, c.Node())
 		}
-	} else if raw := s.Default(); raw != nil && !s.Nullable() {
+	} else if raw := s.Default(); raw != nil && !s.Nullable() && !f.keepsNulls {
 		f.Replace(c.Node(), raw)
 	}
 }

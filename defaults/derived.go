@@ -25,8 +25,14 @@ const maxFailures = 100
 // Failures name the fields whose default has no value, which stay unset: the object may not be stored so. The error is
 // ErrTooLong, or a [*cel.Error] after which nothing more may be evaluated for the object. The frame's budget is spent.
 func Derive(f *cel.Frame, d *document.Document, s *schema.Schema, most int) (failures field.ErrorList, err error) {
+	return DeriveSince(f, d, s, document.Node{}, most)
+}
+
+// DeriveSince is [Derive] for an object that a backend has shown, and that was changed since; an invalid node is none.
+// Failures name no field that the backend does not show: [Change.Withhold] leaves it unset.
+func DeriveSince(f *cel.Frame, d *document.Document, s *schema.Schema, shown document.Node, most int) (failures field.ErrorList, err error) {
 	f.SetBudget(cel.PolicyBudget)
-	c := deriver{filler: newFiller(d, s, most), frame: f, schema: s}
+	c := deriver{filler: newFiller(d, s, most), frame: f, schema: s, shown: shown}
 	derived := s.Derived()
 	for i := range derived {
 		derived[i].Objects(d.Root(), func(object document.Node) bool { return c.derive(&derived[i], object) })
@@ -44,6 +50,7 @@ type deriver struct {
 	filler
 	frame    *cel.Frame
 	schema   *schema.Schema
+	shown    document.Node
 	raw      []byte
 	failures field.ErrorList
 	err      error
@@ -75,6 +82,9 @@ func (c *deriver) failed(d *schema.Derived, object document.Node, err error) boo
 	if !errors.As(err, &failure) || failure.Fatal() {
 		c.err = err
 		return false
+	}
+	if c.shown.Valid() && !isIntroduced(object, d.Field.Name, c.shown) {
+		return true
 	}
 	if len(c.failures) < maxFailures {
 		c.failures = append(c.failures, field.Invalid(c.schema.Path(object, d.Field.Name), field.OmitValueType{},

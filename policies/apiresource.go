@@ -2,12 +2,15 @@ package policies
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
@@ -37,6 +40,8 @@ type APIResourceSpec struct {
 	Envelope          string                                        `json:"envelope"`
 	Fields            *APIResourceFields                            `json:"fields"`
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
+	Defaults          string                                        `json:"defaults"`
+	ReadDefaults      string                                        `json:"readDefaults"`
 	StatusSubresource string                                        `json:"statusSubresource"`
 	// Scale is the scale subresource; nil if there is none.
 	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
@@ -88,10 +93,13 @@ func (l *loader) apiResource(o *manifest.Object, a *APIResource) {
 	l.useScope(o, a.Spec.scope(), inSpec)
 	for i := range a.Spec.Operations {
 		op := &a.Spec.Operations[i]
-		l.described(o, a.Spec.operation(op), op.Schema, field.NewPath("spec", "operations").Index(i), nil, a.Spec.Rollout)
+		l.described(o, a, a.Spec.operation(op), op.Schema, field.NewPath("spec", "operations").Index(i), nil)
 	}
 	if len(a.Spec.Paths.all()) > 0 {
-		l.described(o, a.Spec.resource(), a.Spec.Schema, field.NewPath("spec"), a.Spec.Scale, a.Spec.Rollout)
+		l.described(o, a, a.Spec.resource(), a.Spec.Schema, field.NewPath("spec"), a.Spec.Scale)
+	}
+	if a.Spec.ReadDefaults == defaultsFilled && a.Spec.Defaults == defaultsLeft {
+		l.At(o, Warning, "spec.readDefaults", "has no effect on literal defaults beside `defaults: %s`", defaultsLeft)
 	}
 	if a.Spec.leavesStatusOpen() {
 		l.At(o, Warning, "spec.schema.openAPIV3Schema.properties.status", "clients may write it: set `fields: {status: status}` if only the API itself may, "+
@@ -101,13 +109,15 @@ func (l *loader) apiResource(o *manifest.Object, a *APIResource) {
 
 // described adds a resource, or an operation, that is described at a path of an APIResource.
 func (l *loader) described(
-	o *manifest.Object, r *resource.Resource, v *apiextensionsv1.CustomResourceValidation, at *field.Path,
-	scale *apiextensionsv1.CustomResourceSubresourceScale, plan *rollout.ResourceSpec,
+	o *manifest.Object, a *APIResource, r *resource.Resource, v *apiextensionsv1.CustomResourceValidation, at *field.Path,
+	scale *apiextensionsv1.CustomResourceSubresourceScale,
 ) {
 	options := schema.Options{
 		Path: at.Child("schema", "openAPIV3Schema"), Resource: r.Envelope == resource.Kubernetes, Namespaced: r.Namespaced, Scale: scale,
 	}
-	described := reuse.OfObject(l.kept, &l.findings, o, "schema", at.String(), func(f *findings) describedSchema { return schemaOf(f, o, v, options) })
+	described := reuse.OfObject(l.kept, &l.findings, o, "schema", at.String(), func(f *findings) describedSchema {
+		return schemaOf(f, o, v, a.Spec.Defaults == defaultsLeft, options)
+	})
 	if !described.ok {
 		return
 	}
@@ -115,7 +125,7 @@ func (l *loader) described(
 	if compiled != nil {
 		l.plans.note(o, compiled.Programs())
 	}
-	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled}, at: origin{o, at.String()}, rollout: plan}
+	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled, unfilled: described.unfilled}, at: origin{o, at.String()}, rollout: a.Spec.Rollout}
 	if v != nil {
 		loaded.compiled.props = v.OpenAPIV3Schema
 	}
@@ -125,12 +135,15 @@ func (l *loader) described(
 // describedSchema is the schema of an APIResource, nil if there is none; false: it cannot be compiled.
 type describedSchema struct {
 	compiled *schema.Schema
+	unfilled *cel.Unfilled // the fields whose defaults are left to the API
 	ok       bool
 }
 
 // schemaOf compiles the schema of an APIResource. Without a schema objects may be anything, but
-// for the metadata of Kubernetes' objects, which is the same for all.
-func schemaOf(f *findings, o *manifest.Object, v *apiextensionsv1.CustomResourceValidation, options schema.Options) describedSchema {
+// for the metadata of Kubernetes' objects, which is the same for all. leavesDefaults says that literal defaults are left to the
+// API.
+func schemaOf(f *findings, o *manifest.Object, v *apiextensionsv1.CustomResourceValidation, leavesDefaults bool, options schema.Options) describedSchema {
+	var left []string
 	props := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	switch {
 	case v != nil:
@@ -142,10 +155,41 @@ func schemaOf(f *findings, o *manifest.Object, v *apiextensionsv1.CustomResource
 	case !options.Resource:
 		return describedSchema{ok: true}
 	}
+	if leavesDefaults {
+		props = props.DeepCopy()
+		left = dropDefaults(props, "", nil)
+	}
 	compiled, warnings, errs := schema.Compile(props, options)
 	f.Fields(o, Warning, warnings)
 	f.Fields(o, Error, errs)
-	return describedSchema{compiled, len(errs) == 0}
+	return describedSchema{compiled, cel.NewUnfilled(left), len(errs) == 0}
+}
+
+// The values of defaults and readDefaults.
+const (
+	defaultsFilled = "Fill"
+	defaultsLeft   = "Off"
+)
+
+// dropDefaults takes the defaults out of a schema, and appends the paths of the fields that had one and may be missing, as
+// [cel.NewUnfilled] takes them.
+func dropDefaults(p *apiextensionsv1.JSONSchemaProps, path string, fields []string) []string {
+	p.Default = nil
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		property, at := p.Properties[name], path+"."+name
+		if property.Default != nil && !slices.Contains(p.Required, name) {
+			fields = append(fields, at)
+		}
+		fields = dropDefaults(&property, at, fields)
+		p.Properties[name] = property
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		fields = dropDefaults(p.Items.Schema, path+cel.Item, fields)
+	}
+	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
+		fields = dropDefaults(p.AdditionalProperties.Schema, path+cel.Item, fields)
+	}
+	return fields
 }
 
 // resource is the description by which requests are resolved.
@@ -174,6 +218,7 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 		r.Envelope = resource.Bare
 	}
 	r.HasOwnQuery = s.hasOwnQuery()
+	r.ReadDefaults = resource.ReadDefaultsNamed(s.ReadDefaults)
 	r.Fields = s.fields(r.Envelope)
 	settings := s.Backend.settings()
 	settings["status"], settings["errors"] = s.StatusSubresource, s.Errors

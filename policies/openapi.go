@@ -113,7 +113,7 @@ func compileDocument(f *findings, o *manifest.Object, isMeant bool) *documented 
 		c.operation(one)
 	}
 	c.noteNames(d.Renamed())
-	c.noteDefaults(d.Filled())
+	c.noteDefaults(d)
 	made := c.made // a pointer into the compiler would keep the document
 	return &made
 }
@@ -135,14 +135,18 @@ func (c *documentCompiler) noteNames(n int) {
 	c.At(c.from, Remark, "", "%s what 'gateway check --list' shows; `%s.names.plural` at a path gives another name", said, openapi.Extension)
 }
 
-// noteDefaults says that n defaults are filled in.
-func (c *documentCompiler) noteDefaults(n int) {
-	said := "1 default of a schema is filled in where a request or an answer leaves it out"
+// noteDefaults says how many defaults are filled in.
+func (c *documentCompiler) noteDefaults(d *openapi.Document) {
+	n, where := d.Filled(), "a request"
+	if d.FillsReads() {
+		where += " or an answer"
+	}
+	said := "1 default of a schema is filled in where " + where + " leaves it out"
 	switch {
 	case n == 0:
 		return
 	case n > 1:
-		said = fmt.Sprintf("%d defaults of schemas are filled in where a request or an answer leaves them out", n)
+		said = fmt.Sprintf("%d defaults of schemas are filled in where %s leaves them out", n, where)
 	}
 	c.At(c.from, Remark, "", "%s: '%s: {%s: Off}' at the root, at a path or at an operation leaves them to the API",
 		said, openapi.Extension, openapi.DefaultsKey)
@@ -236,6 +240,7 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 		c.At(o, Warning, saidAt(r, openapi.AnswersKey), "has no effect: answers of an API server are not held to its document")
 	}
 	res := a.Spec.resource()
+	res.ReadDefaults = r.ReadDefaults
 	if !res.Scope.IsOpen() {
 		scope := documentedScope{res.Scope, map[string]string{}}
 		for _, member := range scopeMembers {
@@ -326,7 +331,7 @@ func (c *documentCompiler) derived(r *openapi.Resource, into *APIResource) bool 
 		}
 		d.MergePatch(s)
 	}
-	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey, openapi.NullsKey} { // which no APIResource has
+	for _, name := range []string{"ignore", openapi.AnswersKey, openapi.DefaultsKey, openapi.ReadDefaultsKey, openapi.NullsKey} { // which an operation may have too
 		if m, found := d.Root().Get(name); found {
 			d.Remove(m)
 		}

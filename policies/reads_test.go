@@ -209,7 +209,7 @@ components:
 		"required":                 {policy: validating("  validations: [{expression: object.name == 'a'}]\n")},
 		"filled in": {policy: validating("  validations: [{expression: object.size < 5}]\n"), rule: rule("self.size < 5"), defaults: "Fill",
 			want: "a.yaml:15: components.schemas.Task.required: note: is not enforced of 'name', whose default is filled in\n" +
-				"a.yaml:1: note: 3 defaults of schemas are filled in where a request or an answer leaves them out: 'x-admission-gateway-resource: {defaults: Off}' " +
+				"a.yaml:1: note: 3 defaults of schemas are filled in where a request leaves them out: 'x-admission-gateway-resource: {defaults: Off}' " +
 				"at the root, at a path or at an operation leaves them to the API\n"},
 		"rule of the schema": {rule: rule("self.size < 5"),
 			want: says("a.yaml:21: components.schemas.Task.x-kubernetes-validations[0].rule", "reads `self.size`, whose default is") + "it with has() first\n"},

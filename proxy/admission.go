@@ -278,14 +278,22 @@ func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
 	if schema == nil {
 		return nil
 	}
-	if !defaults.ApplyWithin(w.Object, schema, limit) {
+	w.Underived = nil
+	if w.Shown != storage.ShownNothing && !defaults.IsComplete(w.Object, schema) {
+		return a.setIntroduced(w, schema, limit)
+	}
+	return a.fillIn(w, w.Object, schema, document.Node{}, limit)
+}
+
+// fillIn sets the defaults of an object; what the backend has shown of it may be an invalid node.
+func (a *admitter) fillIn(w *storage.Write, object *document.Document, of *schemas.Schema, shown document.Node, limit int) error {
+	if !defaults.ApplyWithin(object, of, limit) {
 		return tooLargeDefaulted(limit)
 	}
-	w.Underived = nil
-	if len(schema.Derived()) == 0 {
+	if len(of.Derived()) == 0 {
 		return nil
 	}
-	failures, err := defaults.Derive(a.frame(), w.Object, schema, limit)
+	failures, err := defaults.DeriveSince(a.frame(), object, of, shown, limit)
 	var fault *cel.Error
 	switch {
 	case errors.Is(err, defaults.ErrTooLong):
@@ -297,6 +305,49 @@ func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
 	}
 	w.Underived = failures
 	return nil
+}
+
+// setIntroduced sets the defaults of what the write itself brings into an object of which the backend has shown the rest.
+func (a *admitter) setIntroduced(w *storage.Write, of *schemas.Schema, limit int) error {
+	filled := w.Object.Clone()
+	defer filled.Release()
+	shown := w.Existing.Root()
+	if w.Shown == storage.ShownStatus {
+		shown = document.Node{}
+	}
+	err := a.fillIn(w, filled, of, shown, limit)
+	switch {
+	case filled.Err() != nil:
+		return a.request.Exhausted() // whatever came of filling it
+	case err != nil:
+		return err
+	case !filled.Edited():
+		return nil
+	}
+	if w.Shown == storage.ShownStatus {
+		withholdAt(filled, w.Object, a.scope.storage.StatusPath())
+	} else {
+		isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch
+		change := defaults.Change{HasWholeLists: isMerge, IsMerged: w.Shown == storage.ShownMerged}
+		change.Withhold(filled.Root(), w.Object.Root(), shown)
+	}
+	if !document.EqualNodes(filled.Root(), w.Object.Root()) {
+		w.Object.Replace(w.Object.Root(), filled.AppendTo(nil))
+	}
+	return nil
+}
+
+// withholdAt takes back the defaults at a path.
+func withholdAt(filled, before *document.Document, path resource.FieldPath) {
+	is, found := storage.Find(filled.Root(), path)
+	if !found {
+		return
+	}
+	if was, wasThere := storage.Find(before.Root(), path); wasThere {
+		defaults.Change{}.Withhold(is, was, was)
+	} else {
+		filled.Remove(is)
+	}
 }
 
 func tooLargeDefaulted(limit int) error {

@@ -408,7 +408,7 @@ spec: {policyName: shares}
 const notesAPI = `
 openapi: 3.0.3
 info: {title: Notes, version: v1}
-x-admission-gateway-resource: {group: notes.example.com, version: v1}
+x-admission-gateway-resource: {group: notes.example.com, version: v1, readDefaults: Fill}
 paths:
   /notes/{id}:
     get: {responses: {'200': {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}}}
@@ -487,7 +487,7 @@ func TestPatchesInForms(t *testing.T) {
 		return "http://" + startGateway(t, gatewayFor(t, policiestest.Write(t, document), strings.TrimPrefix(s.URL, "http://"), nil))
 	}
 	validated := gateway(notesAPI)
-	emulated := gateway(strings.Replace(notesAPI, "version: v1}\npaths", "version: v1, backend: {patch: Emulated}}\npaths", 1))
+	emulated := gateway(strings.Replace(notesAPI, "readDefaults: Fill}\npaths", "readDefaults: Fill, backend: {patch: Emulated}}\npaths", 1))
 	const (
 		form    = "application/x-www-form-urlencoded"
 		parts   = "multipart/form-data; boundary=b"

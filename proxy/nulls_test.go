@@ -65,7 +65,7 @@ components:
 		GET /users/1
 		  200 {"id":"1","size":null,"kind":"a"}
 `},
-		"for all": {root: "x-admission-gateway-resource: {nulls: Default}", want: `
+		"for all": {root: "x-admission-gateway-resource: {nulls: Default, readDefaults: Fill}", want: `
 		POST /users application/json {"kind":null}
 		  warning: 299 - "field \"kind\" is null: its default takes the place of null"
 		  200 {"id":"1","size":null,"kind":"a"}
@@ -91,11 +91,11 @@ components:
 		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":null}]
 		  warning: 299 - "field \"size\" is null: its default takes the place of null"
 		  200 {"id":"1","size":null,"kind":"a"}
-		  backend: PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":3},{"op":"replace","path":"/size","value":null},{"op":"replace","path":"/size","value":3}]
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":null}]
 		GET /users/1
 		  200 {"id":"1","size":3,"kind":"a"}
 `},
-		"for a path": {path: "x-admission-gateway-resource: {nulls: Default}", want: `
+		"for a path": {path: "x-admission-gateway-resource: {nulls: Default, readDefaults: Fill}", want: `
 		POST /users application/json {"kind":null}
 		  422 User is invalid: kind: Invalid value: "null": must be of type string
 		POST /users application/json {"size":null,"none":null,"kind":"a"}
@@ -115,11 +115,11 @@ components:
 		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":null}]
 		  warning: 299 - "field \"size\" is null: its default takes the place of null"
 		  200 {"id":"1","size":null,"kind":"a"}
-		  backend: PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":3},{"op":"replace","path":"/size","value":null},{"op":"replace","path":"/size","value":3}]
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":null}]
 		GET /users/1
 		  200 {"id":"1","size":3,"kind":"a"}
 `},
-		"but for an operation": {root: "x-admission-gateway-resource: {nulls: Default}", put: "x-admission-gateway-resource: {nulls: Keep},", want: `
+		"but for an operation": {root: "x-admission-gateway-resource: {nulls: Default, readDefaults: Fill}", put: "x-admission-gateway-resource: {nulls: Keep},", want: `
 		POST /users application/json {"kind":null}
 		  warning: 299 - "field \"kind\" is null: its default takes the place of null"
 		  200 {"id":"1","size":null,"kind":"a"}
@@ -144,7 +144,7 @@ components:
 		PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":null}]
 		  warning: 299 - "field \"size\" is null: its default takes the place of null"
 		  200 {"id":"1","size":null,"kind":"a"}
-		  backend: PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":3},{"op":"replace","path":"/size","value":null},{"op":"replace","path":"/size","value":3}]
+		  backend: PATCH /users/1 application/json-patch+json [{"op":"replace","path":"/size","value":null}]
 		GET /users/1
 		  200 {"id":"1","size":3,"kind":"a"}
 `},

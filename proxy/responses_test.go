@@ -18,7 +18,7 @@ import (
 const declaredAnswers = `
 openapi: 3.1.0
 info: {title: Users, version: "1"}
-x-admission-gateway-resource: {responses: Warn, concurrency: BestEffort, queryOptions: Kubernetes}
+x-admission-gateway-resource: {responses: Warn, readDefaults: Fill, concurrency: BestEffort, queryOptions: Kubernetes}
 paths:
   /users:
     get:

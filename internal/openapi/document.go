@@ -34,6 +34,7 @@ type Document struct {
 	actions    []*Action
 	watched    map[uint32]bool // the operations whose answers are checked against the document
 	filled     map[uint32]bool // the defaults of schemas that are filled in
+	fillsReads bool            // in answers too
 	twins      map[uint32][]twin
 	renamed    int // the resources with longer names than the last segment of their path
 }

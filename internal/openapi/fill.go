@@ -10,12 +10,15 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/resource"
 )
 
 // Members of [Extension] that may stand at an operation too.
 const (
 	// DefaultsKey says whether the defaults of schemas are filled in.
 	DefaultsKey = "defaults"
+	// ReadDefaultsKey says whether they are filled in in answers too.
+	ReadDefaultsKey = "readDefaults"
 	// NullsKey says whether a default takes the place of null.
 	NullsKey = "nulls"
 )
@@ -38,21 +41,36 @@ type filling struct {
 
 // fillingOf returns what an operation says of its defaults, else its path, else the document.
 func (d *Document) fillingOf(operation document.Node) filling {
+	return filling{d.saidOf(operation, DefaultsKey).Is(defaultsLeft), d.saidOf(operation, NullsKey).Is(nullsDefaulted)}
+}
+
+// saidOf returns what the extension says at an operation, else at its path, else at the document.
+func (d *Document) saidOf(operation document.Node, key string) document.Node {
 	places := []document.Node{d.root}
 	if operation.Valid() {
 		places = []document.Node{operation, operation.Parent(), d.root}
 	}
-	says := func(key, value string) bool {
-		for _, n := range places {
-			extension, _ := n.Get(Extension)
-			if said, found := extension.Get(key); found {
-				return said.Is(value)
-			}
+	for _, n := range places {
+		extension, _ := n.Get(Extension)
+		if said, found := extension.Get(key); found {
+			return said
 		}
-		return false
 	}
-	return filling{says(DefaultsKey, defaultsLeft), says(NullsKey, nullsDefaulted)}
+	return document.Node{}
 }
+
+// readDefaultsOf returns what an operation says of the defaults in answers, else its path, else the document.
+func (d *Document) readDefaultsOf(operation document.Node) resource.ReadDefaults {
+	return resource.ReadDefaultsNamed(d.saidOf(operation, ReadDefaultsKey).Str())
+}
+
+// fillsReads reports whether defaults are filled in in what is read of a resource.
+func fillsReads(r *Resource) bool {
+	return (&resource.Resource{Envelope: r.Envelope, ReadDefaults: r.ReadDefaults}).FillsReads()
+}
+
+// FillsReads reports whether defaults are filled in in answers too. It is known once Resources has found the resources.
+func (d *Document) FillsReads() bool { return d.fillsReads }
 
 // leftIn returns the paths of the fields whose defaults are left to the API, as [cel.NewUnfilled] takes them. A field that
 // must be there is not among them.
@@ -118,6 +136,13 @@ func (d *Document) checkDefaults() {
 		if saysDefaults {
 			d.checkValue(filled, defaultsFilled, defaultsLeft)
 		}
+		read, saysRead := extension.Get(ReadDefaultsKey)
+		if saysRead {
+			d.checkValue(read, defaultsFilled, defaultsLeft)
+		}
+		if read.Is(defaultsFilled) && filled.Is(defaultsLeft) {
+			d.report.warn(read, "has no effect on literal defaults beside `%s: %s`", DefaultsKey, defaultsLeft)
+		}
 		nulls, saysNulls := extension.Get(NullsKey)
 		if saysNulls {
 			d.checkValue(nulls, nullsDefaulted, nullsKept)
@@ -133,8 +158,8 @@ func (d *Document) checkDefaults() {
 		for _, method := range p.named() {
 			extension := check(p.operation(method))
 			members(extension, func(m document.Node) {
-				if key := m.Key(); key != DefaultsKey && key != NullsKey {
-					d.report.refuse(m, "must be '%s' or '%s', which are all that an operation may say: set it at the path", DefaultsKey, NullsKey)
+				if key := m.Key(); key != DefaultsKey && key != ReadDefaultsKey && key != NullsKey {
+					d.report.refuse(m, "must be '%s', '%s' or '%s', which are all that an operation may say: set it at the path", DefaultsKey, ReadDefaultsKey, NullsKey)
 				}
 			})
 		}

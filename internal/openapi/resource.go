@@ -29,6 +29,8 @@ type Resource struct {
 	// that result from patches, which is Update or else Create. No schema of an answer is among them.
 	// Read is the schema of objects that are read, if it fills anything in. Each may be nil.
 	Create, Update, Result, Read *Schema
+	// ReadDefaults says whether it does.
+	ReadDefaults resource.ReadDefaults
 	// Settings are the members of the extension x-admission-gateway-resource, of the whole document and of the
 	// resource's own paths, the latter last. Their values are in the document.
 	Settings []document.Node

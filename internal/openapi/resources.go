@@ -225,10 +225,12 @@ func (d *Document) addSchemas(r *Resource) {
 		}
 	}
 	o.of = ofAnswers
-	if n := firstOf(read, update, create); n.Valid() {
-		o.filling = d.fillingOf(firstOf(got, put, patched, posted))
+	from := firstOf(got, put, patched, posted)
+	r.ReadDefaults = d.readDefaultsOf(firstOf(got, r.collection.operation("get"), from))
+	if n := firstOf(read, update, create); n.Valid() && fillsReads(r) {
+		o.filling = d.fillingOf(from)
 		if s := d.cached(n, o); s != nil && s.Defaults && !s.IsList() {
-			r.Read = s
+			r.Read, d.fillsReads = s, true
 		}
 	}
 	if patch := r.object.operation("patch"); patch.Valid() && len(r.Paths) > 0 {

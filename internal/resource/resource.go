@@ -48,6 +48,8 @@ type Resource struct {
 	// Envelope and Fields say how the objects look.
 	Envelope Envelope
 	Fields   Fields
+	// ReadDefaults says whether clients that read objects of a plain backend see the defaults of what is missing.
+	ReadDefaults ReadDefaults
 
 	// HasOwnQuery says that a plain backend has all parameters of the query for itself: none is read
 	// as Kubernetes reads it.
@@ -206,6 +208,37 @@ func OtherPathsNamed(name string) OtherPaths {
 		return OtherPathsDeny
 	}
 	return OtherPathsUnset
+}
+
+// ReadDefaults says whether what is read of a plain backend gets the defaults of what is missing in it.
+type ReadDefaults uint8
+
+const (
+	// ReadDefaultsUnset fills in objects of Kubernetes' form, in which what is missing has its default.
+	ReadDefaultsUnset ReadDefaults = iota
+	// ReadDefaultsFill fills in all objects.
+	ReadDefaultsFill
+	// ReadDefaultsOff fills in none.
+	ReadDefaultsOff
+)
+
+// ReadDefaultsNamed returns the value that policy files write so.
+func ReadDefaultsNamed(name string) ReadDefaults {
+	switch name {
+	case "Fill":
+		return ReadDefaultsFill
+	case "Off":
+		return ReadDefaultsOff
+	}
+	return ReadDefaultsUnset
+}
+
+// FillsReads reports whether what is read of a plain backend gets the defaults of what is missing in it.
+func (r *Resource) FillsReads() bool {
+	if r.ReadDefaults == ReadDefaultsUnset {
+		return r.Envelope == Kubernetes
+	}
+	return r.ReadDefaults == ReadDefaultsFill
 }
 
 // ShowsItems reports whether policies see the items of a body that is an array one after the other.

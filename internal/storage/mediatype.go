@@ -1,6 +1,9 @@
 package storage
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // The media types that the gateway itself reads or writes.
 const (
@@ -54,6 +57,28 @@ func Has(list, mediaType string) bool {
 	for one := range strings.SplitSeq(list, ", ") {
 		if one == mediaType {
 			return true
+		}
+	}
+	return false
+}
+
+// AcceptsOtherJSON reports whether an Accept header names a media type in which an ordinary API may show a part of its
+// objects: one that is based on JSON, a vendor's, or JSON with parameters. Types that are no JSON are answered as such.
+func AcceptsOtherJSON(accept []byte) bool {
+	for one := range bytes.SplitSeq(accept, []byte(",")) {
+		media, parameters, _ := bytes.Cut(one, []byte(";"))
+		media = bytes.ToLower(bytes.TrimSpace(media))
+		switch {
+		case bytes.HasSuffix(media, []byte("+json")), bytes.Contains(media, []byte("/vnd.")):
+			return true
+		case string(media) != JSON:
+			continue
+		}
+		for parameter := range bytes.SplitSeq(parameters, []byte(";")) {
+			name, _, _ := bytes.Cut(bytes.TrimSpace(parameter), []byte("="))
+			if len(name) > 0 && !bytes.EqualFold(name, []byte("q")) && !bytes.EqualFold(name, []byte("charset")) {
+				return true
+			}
 		}
 	}
 	return false

@@ -59,6 +59,8 @@ type Write struct {
 	Options *metav1.DeleteOptions
 	// Existing describes the stored object, as far as it is known.
 	Existing Existing
+	// Shown says which part of Object is the stored object as the backend shows it.
+	Shown Shown
 	// Failed is the answer to the request if the stored object could not be read while policies were asked.
 	Failed error
 	// Misplaced names values that take the place of fields that have to be kept.
@@ -82,6 +84,19 @@ type Write struct {
 		revision uint64
 	}
 }
+
+// Shown says which part of an object that is written the client did not send: it is the stored object as the backend shows
+// it. The backend may have stored what it does not show, so that no default takes the place of what is missing there.
+type Shown uint8
+
+// The parts of an object that a backend has shown.
+const (
+	ShownNothing Shown = iota
+	ShownStatus        // the status alone
+	ShownObject        // all but what the write changes
+	// ShownMerged is ShownObject for a patch that the backend itself merges into what it has stored.
+	ShownMerged
+)
 
 // Existing describes the object that a write replaces, as far as it is known.
 type Existing struct {

@@ -334,8 +334,11 @@ func (d *completion) Failed(err error) error {
 	return status.BadGateway("the backend's answer must be JSON that can be read in one way only: " + bad.Error())
 }
 
-// defaulting returns the schema of the object if it has defaults, else nil.
+// defaulting returns the schema of the object if it has defaults and what is read gets them, else nil.
 func (c *collection) defaulting(verb resource.Verb) *schema.Schema {
+	if !c.Resource.FillsReads() {
+		return nil
+	}
 	if schema := c.schema(verb); schema != nil && (schema.Root().HasDefaults() || len(schema.Derived()) > 0) {
 		return schema
 	}

@@ -65,6 +65,7 @@ spec:
   version: v2
   names: {plural: orders, kind: Order}
   paths: {collection: /v2/orders, item: "/v2/orders/{name}"}
+  readDefaults: Fill
   schema:
     openAPIV3Schema:
       type: object

@@ -2,6 +2,8 @@ package plain
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -17,6 +19,8 @@ type fold struct {
 	stored, completed *document.Document
 	want              *document.Document
 	limits            document.Limits
+	// isUnfilled says that nothing is stored only because what was read had a default there.
+	isUnfilled bool
 	// pin is the field whose stored value the patch has to name; nil for none.
 	pin resource.FieldPath
 }
@@ -26,6 +30,7 @@ func (f *fold) mergePatch() ([]byte, bool) {
 	asked := f.stored.Clone()
 	defer asked.Release()
 	mergePatch(f.write, asked, f.patch.Root())
+	f.unfill(asked)
 	f.object(f.patch.Root(), f.stored.Root(), asked.Root(), f.want.Root())
 	if f.pin != nil && !f.setPin() {
 		return nil, false
@@ -128,12 +133,21 @@ func appendMergePatch(dst []byte, from, to document.Node) []byte {
 // jsonPatch returns a JSON patch: what the gateway adds before the client's operations, which were applied to the completed
 // object, then these, and what the gateway changes after them.
 func (f *fold) jsonPatch() ([]byte, bool) {
-	asked := f.completed.Clone()
+	from, body := f.completed, []byte{'['}
+	if f.isUnfilled {
+		from, body = f.stored, f.appendReplaced(body)
+	} else {
+		body = document.AppendDifference(body, f.stored.Root(), f.completed.Root(), nil)
+	}
+	asked := from.Clone()
 	defer asked.Release()
+	if f.isUnfilled && !f.apply(asked, append(body[:len(body):len(body)], ']')) {
+		return nil, false
+	}
 	if err := asked.ApplyJSONPatch(f.patch.Root(), f.limits); err != nil {
 		return nil, false
 	}
-	body := document.AppendDifference([]byte{'['}, f.stored.Root(), f.completed.Root(), nil)
+	f.unfill(asked)
 	body = separated(body, bytes.Trim(bytes.TrimSpace(f.patch.AppendTo(nil)), "[]"))
 	body = separated(body, document.AppendDifference(nil, asked.Root(), f.want.Root(), nil))
 	if f.pin != nil {
@@ -150,16 +164,101 @@ func (f *fold) jsonPatch() ([]byte, bool) {
 	return body, f.leads(body)
 }
 
+// unfill takes out of the wanted object the defaults that only reads have set, and that nothing has changed.
+func (f *fold) unfill(asked *document.Document) {
+	if f.isUnfilled {
+		f.unfillObject(f.want.Root(), f.stored.Root(), f.completed.Root(), asked.Root())
+	}
+}
+
+func (f *fold) unfillObject(want, stored, completed, asked document.Node) {
+	for m := want.First(); m.Valid(); {
+		next := m.Next()
+		old, isStored := stored.Get(m.Key())
+		filled, isThere := completed.Get(m.Key())
+		now, isAsked := asked.Get(m.Key())
+		switch {
+		case !isStored && isThere && !isAsked && document.EqualNodes(m, filled):
+			f.want.Remove(m)
+		case isStored && isThere && isAsked:
+			f.unfillValue(m, old, filled, now)
+		}
+		m = next
+	}
+}
+
+func (f *fold) unfillValue(want, stored, completed, asked document.Node) {
+	switch kind := stored.Kind(); {
+	case kind == document.Object && want.Kind() == kind && asked.Kind() == kind:
+		f.unfillObject(want, stored, completed, asked)
+	case document.EqualNodes(asked, stored) && document.EqualNodes(want, completed):
+		f.want.Replace(want, stored.AppendRaw(nil))
+	}
+}
+
+// appendReplaced appends operations that add the members which the patch replaces and which only reads have set.
+func (f *fold) appendReplaced(body []byte) []byte {
+	for op := f.patch.Root().First(); op.Valid(); op = op.Next() {
+		if name, _ := op.Get("op"); !name.Is("replace") {
+			continue
+		}
+		pointer, _ := op.Get("path")
+		if _, isStored := pointed(f.stored.Root(), pointer.Str()); isStored {
+			continue
+		}
+		if value, isThere := pointed(f.completed.Root(), pointer.Str()); isThere {
+			operation := append(document.AppendString([]byte(`{"op":"add","path":`), pointer.Str()), `,"value":`...)
+			body = separated(body, append(value.AppendRaw(operation), '}'))
+		}
+	}
+	return body
+}
+
+// pointed returns the value that a JSON pointer leads to.
+func pointed(at document.Node, pointer string) (document.Node, bool) {
+	for rest := pointer; rest != ""; {
+		var step string
+		step, rest = pointerStep(rest)
+		next, found := at.Get(step)
+		if at.Kind() == document.Array {
+			i, err := strconv.Atoi(step)
+			if err != nil {
+				return document.Node{}, false
+			}
+			next, found = at.At(i)
+		}
+		if !found {
+			return document.Node{}, false
+		}
+		at = next
+	}
+	return at, true
+}
+
+// pointerStep cuts a JSON pointer behind its first step, whose name it returns.
+func pointerStep(pointer string) (name, rest string) {
+	name = strings.TrimPrefix(pointer, "/")
+	if at := strings.IndexByte(name, '/'); at >= 0 {
+		name, rest = name[:at], name[at:]
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~"), rest
+}
+
 // leads reports whether a JSON patch turns the stored object into the wanted one.
 func (f *fold) leads(body []byte) bool {
+	result := f.stored.Clone()
+	defer result.Release()
+	return f.apply(result, body) && document.EqualNodes(result.Root(), f.want.Root())
+}
+
+// apply applies the text of a JSON patch.
+func (f *fold) apply(to *document.Document, body []byte) bool {
 	patch, err := document.Parse(body, document.Limits{Depth: f.limits.Depth + 2, Memory: f.limits.Memory})
 	if err != nil {
 		return false
 	}
 	defer patch.Release()
-	result := f.stored.Clone()
-	defer result.Release()
-	return result.ApplyJSONPatch(patch.Root(), f.limits) == nil && document.EqualNodes(result.Root(), f.want.Root())
+	return to.ApplyJSONPatch(patch.Root(), f.limits) == nil
 }
 
 // appendPointer appends a member's name to a JSON pointer (RFC 6901).

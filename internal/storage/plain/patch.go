@@ -54,7 +54,14 @@ func (c *collection) patched(w *storage.Write, h storage.Handler, prepared strat
 	if err := c.getObject(w); err != nil {
 		return err
 	}
+	if err := c.introduce(w); err != nil {
+		return err
+	}
 	result := w.Existing.Object.Clone()
+	w.Shown = c.shows(storage.ShownObject)
+	if isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch; isMerge && c.sendsPatch(w) {
+		w.Shown = c.shows(storage.ShownMerged)
+	}
 	err := c.apply(w, result)
 	if err == nil {
 		err = reportUnknown(w)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"math"
 	"net/http"
+	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -17,7 +19,7 @@ type objectReads struct{ c *collection }
 // and lists of Kubernetes' form their kind, apiVersion and version. What needs nothing passes as it comes.
 func (s objectReads) Read(r *storage.Request) error {
 	var l *listPass
-	edits := s.c.editsAnswer(r.Info.Verb)
+	edits := s.c.editsAnswer(r)
 	if s.c.tagsRead(r) {
 		return s.c.readTagged(r, nil, edits)
 	}
@@ -70,15 +72,21 @@ func (c *collection) readTagged(r *storage.Request, target []byte, edits bool) e
 }
 
 // editsAnswer reports whether there may be anything to complete in the answer to a read.
-func (c *collection) editsAnswer(verb resource.Verb) bool {
-	return c.isRegistered() && (c.Resource.Envelope == resource.Kubernetes || c.defaulting(verb) != nil)
+func (c *collection) editsAnswer(r *storage.Request) bool {
+	switch {
+	case !c.isRegistered():
+		return false
+	case c.Resource.Envelope == resource.Kubernetes:
+		return true
+	}
+	return c.defaulting(r.Info.Verb) != nil && asksForAll(r.Head)
 }
 
 // completeRead completes the answer to a read: a small one here, one that is streamed on its way. The ETag is the backend's.
 func (c *collection) completeRead(r *storage.Request, l *listPass, etag []byte) error {
 	a := &r.Response
 	switch code := a.Status(); {
-	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !carriesJSON(a.ContentType()):
+	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !c.showsObjects(a.ContentType()):
 		return nil
 	}
 	wasEncoded := len(a.ContentEncoding()) > 0
@@ -151,6 +159,40 @@ func (d *completion) completeOne(r *storage.Request) error {
 	}
 	r.Response.Revise()
 	return nil
+}
+
+// showsObjects reports whether an answer of a media type shows objects as they are. An ordinary API may have media types
+// of JSON that show a part of them.
+func (c *collection) showsObjects(contentType []byte) bool {
+	if c.Resource.Envelope == resource.Bare {
+		return isPlainJSON(contentType)
+	}
+	return carriesJSON(contentType)
+}
+
+// asksForAll reports whether nothing in the head of a read can ask an ordinary API to leave out members: neither a parameter
+// of the query, nor another media type of JSON, nor a preference.
+func asksForAll(head *message.Head) bool {
+	if bytes.IndexByte(head.Target, '?') >= 0 {
+		return false
+	}
+	for _, l := range head.Headers() {
+		switch {
+		case l.Dropped:
+		case l.Field == message.FieldAccept && storage.AcceptsOtherJSON(l.Value),
+			strings.EqualFold(str(l.Name), "Prefer"):
+			return false
+		}
+	}
+	return true
+}
+
+// isPlainJSON reports whether a media type is JSON, with no parameter but the charset.
+func isPlainJSON(contentType []byte) bool {
+	media, parameter, _ := bytes.Cut(contentType, []byte(";"))
+	name, _, _ := bytes.Cut(bytes.TrimSpace(parameter), []byte("="))
+	return bytes.EqualFold(bytes.TrimSpace(media), typeJSON) && (len(name) == 0 || bytes.EqualFold(name, []byte("charset"))) &&
+		bytes.IndexByte(parameter, ';') < 0
 }
 
 // carriesJSON reports whether a Content-Type says JSON, or a format based on it (RFC 6839).

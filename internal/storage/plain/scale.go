@@ -223,6 +223,7 @@ func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	}
 	result := w.Existing.Object.Clone()
 	w.SetObject(result)
+	w.Shown = s.c.shows(storage.ShownObject)
 	w.ContentType = typeJSON
 	if err := storage.SetAt(result, s.c.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
 		return w.Unplaced(err)

@@ -58,7 +58,7 @@ func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error
 	if w.Info.Subresource != "" {
 		m.Target = w.Exchanges.ItemTarget(&w.Info)
 	}
-	if patch != w.Patch || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
+	if patch != w.Patch || patch.Edited() || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
 		folded, err := s.foldedPatch(w, patch)
 		switch isForm := w.PatchType == storage.FormPatch; {
 		case err != nil:
@@ -100,7 +100,10 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 			return nil, w.Unplaced(err)
 		}
 	}
-	f := fold{write: w, patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent}
+	f := fold{
+		write: w, patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent,
+		isUnfilled: w.Existing.IsCompleted && s.c.Resource.Envelope == resource.Bare && w.PatchType != storage.FormPatch,
+	}
 	if w.Existing.Pin == storage.PinnedByField {
 		f.pin = s.c.Resource.Fields.Version
 	}
@@ -113,6 +116,8 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 	case ok:
 	case w.PatchType == storage.FormPatch:
 		return nil, status.UnusableForm("policies or versions change the object")
+	case f.isUnfilled:
+		return nil, notApplicable(w, "it depends on a member that is not stored: what was read is its default")
 	default:
 		return nil, status.Internal("what policies make of the object cannot be said in the language of the patch")
 	}

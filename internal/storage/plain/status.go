@@ -14,7 +14,7 @@ type statusReads struct{ c *collection }
 
 // Read implements storage.Reader.
 func (s statusReads) Read(r *storage.Request) error {
-	edits := s.c.editsAnswer(r.Info.Verb)
+	edits := s.c.editsAnswer(r)
 	if s.c.tagsRead(r) {
 		return s.c.readTagged(r, r.ItemTarget(&r.Info), edits)
 	}
@@ -57,6 +57,9 @@ func (s statusStrategy) replaceStatus(w *storage.Write) error {
 		merged.Remove(stored)
 	}
 	w.SetObject(merged)
+	if w.Shown != storage.ShownMerged {
+		w.Shown = s.c.shows(storage.ShownObject)
+	}
 	return s.c.misplace(w, err)
 }
 

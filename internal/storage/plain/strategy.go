@@ -56,6 +56,9 @@ func (s objectStrategy) protectStatus(w *storage.Write) error {
 	if w.Existing.Object == nil || !s.c.keepsStatus() {
 		return nil
 	}
+	if w.Shown == storage.ShownNothing {
+		w.Shown = s.c.shows(storage.ShownStatus)
+	}
 	stored, found := storage.Find(w.Existing.Root(), s.c.status)
 	if !found {
 		return nil
