@@ -130,7 +130,7 @@ func (a *Attributes) Namespace() string { return a.Info.Namespace }
 // RequestNamespace is the namespace as policies see it in the request: of a Namespace, the name that the client gave it, as
 // in Kubernetes.
 func (a *Attributes) RequestNamespace() string {
-	if i := a.Info; !a.HasGeneratedName && i.Namespace == "" && i.Verb == resource.VerbCreate && i.Resource == "namespaces" && i.Group == "" && i.APIPrefix != "" {
+	if i := a.Info; !a.HasGeneratedName && i.Namespace == "" && i.Verb == resource.VerbCreate && i.IsNamespaces() && i.APIPrefix != "" {
 		return i.Name
 	}
 	return a.Info.Namespace

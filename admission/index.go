@@ -122,7 +122,7 @@ func each(l *index.List, i *resource.Info, yield func(position int32) bool) bool
 // namedBy returns the positions that name the request's namespace, of all that name one. What is in
 // no namespace is never exempt.
 func namedBy(l *index.List, i *resource.Info) []int32 {
-	if i.Namespace == "" || i.Resource == "namespaces" {
+	if i.Namespace == "" || i.IsNamespaces() {
 		return l.AllNamed
 	}
 	return l.Named[i.Namespace]

@@ -213,13 +213,13 @@ func concernsAny(r *Rule, a *Attributes) bool {
 
 // inNamespace reports whether the request may be in a namespace that the rule asks for, unless it asks for labels.
 func inNamespace(r *Rule, a *Attributes) bool {
-	return len(r.Labels) > 0 || len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.Resource == "namespaces" || slices.Contains(r.Namespaces, a.Namespace())
+	return len(r.Labels) > 0 || len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.IsNamespaces() || slices.Contains(r.Namespaces, a.Namespace())
 }
 
 // asked reports whether the request is as the rule asks besides.
 func asked(r *Rule, a *Attributes) bool {
 	if len(r.Labels) == 0 {
-		return len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.Resource == "namespaces" || slices.Contains(r.Namespaces, a.Namespace())
+		return len(r.Namespaces) == 0 || a.Namespace() == "" || a.Info.IsNamespaces() || slices.Contains(r.Namespaces, a.Namespace())
 	}
 	for _, d := range []*document.Document{a.Object, a.Old} {
 		labels, ok := Labels(root(d))

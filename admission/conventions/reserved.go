@@ -76,7 +76,7 @@ func (c *checker) reservedNames() {
 		return
 	}
 	switch {
-	case info.Group == "" && info.Resource == "namespaces":
+	case info.IsNamespaces():
 		for _, key := range []string{"name", "generateName"} {
 			if v := at(c.Root, []string{"metadata", key}); v.Kind() == document.String && strings.HasPrefix(v.Str(), "kube-") {
 				c.found(ReservedNames, v, c.invalid(v, "may not begin with 'kube-', which is reserved for the namespaces of Kubernetes itself"))

@@ -242,7 +242,7 @@ func (r *rule) miss(q *question, group, version string, equivalent bool) (missed
 // judgeNamespace says whether the namespace selector selects the request.
 func (m *Matcher) judgeNamespace(ctx context.Context, q *question) (Verdict, error) {
 	i := q.info
-	isNamespaces := i.Resource == "namespaces"
+	isNamespaces := i.IsNamespaces()
 	switch {
 	case m.namespaces.Empty() || i.Namespace == "" && !isNamespaces:
 		return Yes, nil // objects without a namespace are never exempt

@@ -177,7 +177,7 @@ func (r *rule) matchesResource(resource, subresource string) bool {
 }
 
 func (r *rule) matchesScope(i *resource.Info) bool {
-	namespaced := i.Namespace != "" && (i.Group != "" || i.Resource != "namespaces")
+	namespaced := i.Namespace != "" && !i.IsNamespaces()
 	switch r.scope {
 	case admissionv1.NamespacedScope:
 		return namespaced

@@ -93,7 +93,7 @@ func requestOf(ctx context.Context, a *admission.Attributes) *rollout.Request {
 	case a.User != nil:
 		q.Subject = []string{a.User.Name}
 	}
-	if i.Group == "" && i.Resource == "namespaces" {
+	if i.IsNamespaces() {
 		q.Namespace = name
 		q.Selects = func(s labels.Selector) bool { return selectsNamespace(s, a) }
 		return q

@@ -143,7 +143,7 @@ func attributesOf(t *testing.T, method, path string, object, old json.RawMessage
 	if len(parts) > 2 {
 		i.Subresource = parts[2]
 	}
-	if i.Resource == "namespaces" {
+	if i.IsNamespaces() {
 		i.Namespace = i.Name
 	}
 	a := &admission.Attributes{

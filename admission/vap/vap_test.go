@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/admission/admissiontest"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 )
@@ -101,6 +102,32 @@ validations:
 	}
 	if got := denials(r); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// TestSelectorOfPluralNamespaces: the labels of a custom resource with the plural 'namespaces' are not those of its namespace.
+func TestSelectorOfPluralNamespaces(t *testing.T) {
+	p := policyOf(t, `
+matchConstraints:
+  namespaceSelector: {matchLabels: {env: prod}}
+  resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: [namespaces]}]
+validations:
+- {expression: "false", message: must not be}
+`)
+	lookup := (&admissiontest.Lookup{}).Add(`{apiVersion: v1, kind: Namespace, metadata: {name: team-a, labels: {env: prod}}}`)
+	for _, c := range []struct {
+		path, env string
+		isDenied  bool
+	}{
+		{"/apis/bus.example.com/v1/namespaces/team-a/namespaces", "dev", true},
+		{"/api/v1/namespaces", "dev", false},
+		{"/api/v1/namespaces", "prod", true},
+	} {
+		a := attributesOf(t, "POST", c.path, []byte(`{"metadata":{"name":"x","labels":{"env":"`+c.env+`"}}}`), nil)
+		a.Lookup = lookup
+		if got := len(denials(run(t, a, p))) > 0; got != c.isDenied {
+			t.Errorf("%s with labels of %s: denied %v", c.path, c.env, got)
+		}
 	}
 }
 

@@ -124,10 +124,26 @@ func (i *Info) VerbName() string {
 // ObjectNamespace returns the metadata.namespace that the URL names. It is the Namespace but for
 // namespaces themselves, which are in none.
 func (i *Info) ObjectNamespace() string {
-	if i.Resource == "namespaces" && i.APIPrefix != "" {
+	if i.IsNamespaces() && i.APIPrefix != "" {
 		return ""
 	}
 	return i.Namespace
+}
+
+// IsNamespaces reports whether the request is one about Namespaces. Other groups may have resources
+// of the same name.
+func (i *Info) IsNamespaces() bool { return i.Resource == namespaces && i.Group == "" }
+
+// HasNamespaceSegments reports whether the path has a namespace before its resource. In /namespaces/NAME
+// both are the same, whatever the group.
+func (i *Info) HasNamespaceSegments() bool {
+	switch {
+	case i.Namespace == "":
+		return false
+	case i.Resource != namespaces:
+		return true
+	}
+	return strings.Contains(i.Path, "/namespaces/"+i.Namespace+"/namespaces")
 }
 
 // GroupResource returns the group and resource.

@@ -185,9 +185,10 @@ func (r *Registry) kubernetes(m method, p *path, info *Info) (*Resource, error) 
 	if segments[0] == "watch" || segments[0] == "proxy" {
 		return nil, status.BadRequest("the request path must not contain the old prefix '/%s/': use the query parameter 'watch', or a subresource", segments[0])
 	}
-	if segments[0] == "namespaces" && len(segments) > 1 {
+	isOwn := false // the namespace is the object
+	if segments[0] == namespaces && len(segments) > 1 {
 		info.Namespace = segments[1]
-		if len(segments) > 2 && segments[2] != "status" && segments[2] != "finalize" {
+		if isOwn = len(segments) == 2 || segments[2] == "status" || segments[2] == "finalize"; !isOwn {
 			segments = segments[2:]
 		}
 	}
@@ -199,6 +200,9 @@ func (r *Registry) kubernetes(m method, p *path, info *Info) (*Resource, error) 
 	}
 	if len(segments) > 2 {
 		info.Subresource = segments[2]
+	}
+	if res := r.byName[info.GroupVersionResource()]; isOwn && res != nil && !res.Namespaced && !info.IsNamespaces() {
+		info.Namespace = "" // a cluster-scoped resource that has the name by chance
 	}
 	return r.registered(m, p, len(segments) > 3, info)
 }

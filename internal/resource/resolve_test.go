@@ -377,7 +377,7 @@ func TestObjectNamespace(t *testing.T) {
 		"/api/v1/namespaces/team-a/pods/p1":          "team-a",
 		"/v2/tenants/team-a/carts/c1":                "team-a",
 		"/apis/lab.example.com/v1/gizmos/g1":         "",
-		"/apis/lab.example.com/v1/namespaces/team-a": "",
+		"/apis/lab.example.com/v1/namespaces/team-a": "team-a", // as for Kubernetes, which knows no other reading
 	} {
 		info, _, err := r.Resolve("GET", []byte(target))
 		if err != nil {
@@ -387,6 +387,53 @@ func TestObjectNamespace(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", target, got, want)
 		}
 	}
+}
+
+// TestPluralNamespaces: a resource of another group that has the plural 'namespaces' is one like others.
+func TestPluralNamespaces(t *testing.T) {
+	type want struct {
+		namespace, object, name, subresource string
+		hasSegments                          bool
+	}
+	const inNamespaces, inNone = "/apis/bus.example.com/v1/", "/apis/cluster.example.com/v1/"
+	names := Names{Kind: "Namespace", Plural: "namespaces"}
+	r, err := NewRegistry([]*Resource{
+		{Group: "bus.example.com", Version: "v1", Names: names, Namespaced: true, Subresources: Subresources{Status: true}},
+		{Group: "cluster.example.com", Version: "v1", Names: names, Subresources: Subresources{Status: true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]want{
+		inNamespaces + "namespaces":                        {},
+		inNamespaces + "namespaces/a/namespaces":           {"a", "a", "", "", true},
+		inNamespaces + "namespaces/a/namespaces/x":         {"a", "a", "x", "", true},
+		inNamespaces + "namespaces/a/namespaces/a/status":  {"a", "a", "a", "status", true},
+		inNamespaces + "namespaces/a":                      {"a", "a", "a", "", false}, // as for Kubernetes
+		inNamespaces + "namespaces/a/status":               {"a", "a", "a", "status", false},
+		inNone + "namespaces/a":                            {"", "", "a", "", false},
+		inNone + "namespaces/a/status":                     {"", "", "a", "status", false},
+		"/apis/other.example.com/v1/namespaces/a/things/x": {"a", "a", "x", "", true},
+		"/api/v1/namespaces/a":                             {"a", "", "a", "", false},
+		"/api/v1/namespaces/a/status":                      {"a", "", "a", "status", false},
+		"/api/v1/namespaces/a/pods/x/log":                  {"a", "a", "x", "log", true},
+	} {
+		info, _, err := r.Resolve("GET", []byte(target))
+		if err != nil {
+			t.Errorf("%s: %v", target, err)
+			continue
+		}
+		if got := (wantOf(info)); got != [5]any{want.namespace, want.object, want.name, want.subresource, want.hasSegments} {
+			t.Errorf("%s: got %v, want %v", target, got, want)
+		}
+	}
+	if _, _, err := r.Resolve("GET", []byte(inNone+"namespaces/a/namespaces/a")); err == nil {
+		t.Error("a cluster-scoped resource has a path in a namespace")
+	}
+}
+
+func wantOf(i Info) [5]any {
+	return [5]any{i.Namespace, i.ObjectNamespace(), i.Name, i.Subresource, i.HasNamespaceSegments()}
 }
 
 func BenchmarkResolve(b *testing.B) {

@@ -459,7 +459,7 @@ func (e *Exchanges) ItemTarget(i *resource.Info) []byte {
 		if i.APIPrefix == "apis" {
 			segments++
 		}
-		if i.Namespace != "" && i.Resource != "namespaces" {
+		if i.HasNamespaceSegments() {
 			segments += 2
 		}
 		end = 0

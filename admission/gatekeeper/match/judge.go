@@ -111,7 +111,7 @@ func (m *Matcher) judgeScope(q *question) vapmatch.Verdict {
 	case q.info.Verb == resource.VerbDeleteCollection && q.info.Namespace == "":
 		return vapmatch.Open // each object has a namespace, or none
 	default:
-		namespaced = q.info.ObjectNamespace() != "" && !isNamespaces(q.info)
+		namespaced = q.info.ObjectNamespace() != "" && !q.info.IsNamespaces()
 	}
 	return vapmatch.VerdictOf(namespaced == (m.scope == scopeNamespaced))
 }
@@ -129,7 +129,7 @@ func (m *Matcher) judgeNamespaceName(q *question) vapmatch.Verdict {
 		if name = o.Namespace; name == "" {
 			return vapmatch.Yes
 		}
-	case isNamespaces(q.info):
+	case q.info.IsNamespaces():
 		if !namesObject(q.info) {
 			return vapmatch.Open
 		}
@@ -179,7 +179,7 @@ func (m *Matcher) judgeNamespace(ctx context.Context, q *question) (vapmatch.Ver
 			return vapmatch.VerdictOf(admission.Selects(m.namespace, q.object.root)), nil
 		}
 		name = q.object.Namespace
-	case isNamespaces(q.info):
+	case q.info.IsNamespaces():
 		return vapmatch.Open, nil
 	}
 	if name == "" {

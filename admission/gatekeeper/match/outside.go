@@ -7,13 +7,11 @@ func Holds(namespaces []Wildcard, i *resource.Info) bool {
 	switch {
 	case len(namespaces) == 0:
 		return false
-	case isNamespaces(i):
+	case i.IsNamespaces():
 		return namesObject(i) && Any(namespaces, i.Name)
 	}
 	return Any(namespaces, i.ObjectNamespace())
 }
-
-func isNamespaces(i *resource.Info) bool { return i.Resource == "namespaces" && i.Group == "" }
 
 // selectsName looks at the name of a namespace.
 func (m *Matcher) selectsName(name string) bool {

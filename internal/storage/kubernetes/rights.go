@@ -22,7 +22,7 @@ func itemRule(i *resource.Info, verb resource.Verb) status.AccessRule {
 
 // isWriteOnly reports whether a subresource is known to take no GET, so that no role needs a right to try it.
 func isWriteOnly(i *resource.Info) bool {
-	return i.Group == "" && i.Resource == "namespaces" && i.Subresource == "finalize"
+	return i.IsNamespaces() && i.Subresource == "finalize"
 }
 
 // Rules returns the rules that a role needs for all that is read to judge writes of a verb, as far as policies and schema ask

@@ -46,7 +46,7 @@ func settlerOf(i *resource.Info) func(*metav1.DeleteOptions, document.Node) {
 	case i.Subresource != "" || i.APIPrefix == "":
 	case i.Group == "" && i.Resource == "pods":
 		return settleGrace
-	case i.Group == "" && i.Resource == "namespaces", i.Group == "apiextensions.k8s.io" && i.Resource == "customresourcedefinitions":
+	case i.IsNamespaces(), i.Group == "apiextensions.k8s.io" && i.Resource == "customresourcedefinitions":
 		return settleIdentity
 	}
 	return nil
