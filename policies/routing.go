@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/ingress"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/policies/finding"
@@ -184,6 +185,58 @@ func (l *loader) describeRoutes(r *routeFiles, table *routing.Table) {
 	}
 }
 
+// checkEdits finds filters that edit header lines on which it depends what a backend takes a request for: the gateway leaves
+// these as they are if files describe the request.
+func (l *loader) checkEdits() {
+	table := l.set.routing
+	if table == nil || l.set.registry == nil {
+		return
+	}
+	objects := part[routeFiles](l).from
+	for i := range table.Routes {
+		r := &table.Routes[i]
+		names := judgedNames(r)
+		if len(names) == 0 || !slices.ContainsFunc(r.Attachments, func(a routing.Attachment) bool { return l.describes(ruleAt(table, r, a)) }) {
+			continue
+		}
+		if o := objects[routeObject{r.Kind, r.Namespace, r.Name}]; o != nil {
+			l.At(o, Warning, "spec.rules", "the filters of the rule '%s' do not edit '%s' of requests that files describe: these were judged with what the client sent",
+				r.Rule, strings.Join(names, "', '"))
+		}
+	}
+}
+
+// judgedNames are the names of the header lines of requests that filters of a rule edit, and that the gateway leaves as they are
+// if the requests are judged.
+func judgedNames(r *routing.Route) (names []string) {
+	note := func(name string) {
+		if (message.Judged | message.Paths).IsEdited(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	all := slices.Clone(r.Filters)
+	for i := range r.Backends {
+		all = append(all, r.Backends[i].Filters...)
+	}
+	for i := range all {
+		if e := all[i].Request; e != nil {
+			for _, h := range slices.Concat(e.Set, e.Add) {
+				note(h.Name)
+			}
+			for _, name := range e.Remove {
+				note(name)
+			}
+		}
+	}
+	return names
+}
+
+// describes reports whether files describe anything for requests that come by a route.
+func (l *loader) describes(p *resource.Place) bool {
+	return slices.ContainsFunc(l.set.registry.Resources(), func(r *resource.Resource) bool { return r.Scope.Covers(p) }) ||
+		slices.ContainsFunc(l.set.registry.Documented(), func(d *resource.Documented) bool { return d.IsHeld && d.Scope.Covers(p) })
+}
+
 // Routing are the listeners and routes of the files; nil if there are none. The answer must not be changed.
 func (s *Set) Routing() *routing.Table { return s.routing }
 
@@ -213,11 +266,14 @@ func placesOf(table *routing.Table) []namedPlace {
 	for i := range table.Routes {
 		r := &table.Routes[i]
 		for _, a := range r.Attachments {
-			l := &table.Listeners[a.Listener]
-			all = append(all, namedPlace{&resource.Place{
-				Host: a.Host, Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule, Gateway: l.Gateway, Listener: l.Section,
-			}, fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind, r.Namespace, r.Name)})
+			all = append(all, namedPlace{ruleAt(table, r, a), fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind, r.Namespace, r.Name)})
 		}
 	}
 	return all
+}
+
+// ruleAt is a rule of a table as scopes name it, by one of its attachments.
+func ruleAt(table *routing.Table, r *routing.Route, a routing.Attachment) *resource.Place {
+	l := &table.Listeners[a.Listener]
+	return &resource.Place{Host: a.Host, Route: r.Kind + "/" + r.Namespace + "/" + r.Name, Rule: r.Rule, Gateway: l.Gateway, Listener: l.Section}
 }

@@ -200,3 +200,39 @@ func TestDocumentOfTarget(t *testing.T) {
 		}
 	}
 }
+
+// TestRoutesThatEditWhatIsJudged: filters that the gateway does not carry out for requests that files describe are found.
+func TestRoutesThatEditWhatIsJudged(t *testing.T) {
+	filtered := func(filter string) string {
+		return gatewayClass + "---\n" + gatewayGW + "---\n" + strings.Replace(routeR, "[{backendRefs", "[{name: all, filters: ["+filter+"], backendRefs", 1)
+	}
+	modifier := func(edits string) string {
+		return "{type: RequestHeaderModifier, requestHeaderModifier: {" + edits + "}}"
+	}
+	const described = "---\napiVersion: admission-gateway.io/v1alpha1\nkind: APIResource\nmetadata: {name: a}\nspec:\n  group: a.example.com\n  version: v1\n" +
+		"  names: {plural: users, kind: User}\n  paths: {collection: /users, item: '/users/{name}'}\n  schema: {openAPIV3Schema: {type: object}}\n"
+	const of = "  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop, name: r, sectionName: %s}]\n"
+	warning := func(names string) string {
+		return "a.yaml:20: spec.rules: warning: the filters of the rule 'all' do not edit '" + names + "' of requests that files describe: these were judged with what the client sent\n"
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing is described", filtered(modifier("set: [{name: Content-Type, value: a/b}]")), ""},
+		{"a line of its author's", filtered(modifier("set: [{name: X-A, value: a/b}]")) + described, ""},
+		{"a line of answers", filtered("{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: Content-Type, value: a/b}]}}") + described, ""},
+		{"set, added and taken out", filtered(modifier("set: [{name: Content-Type, value: a/b}], add: [{name: X_HTTP_Method, value: PUT}, {name: content-type, value: c}], remove: [If-Match, X-B]")) + described,
+			warning("Content-Type', 'X_HTTP_Method', 'content-type', 'If-Match")},
+		{"a path", filtered(modifier("set: [{name: X-Original-URL, value: /a}]")) + described, warning("X-Original-URL")},
+		{"of a backend", strings.Replace(gatewayClass+"---\n"+gatewayGW+"---\n"+routeR, "[{backendRefs: [{", "[{name: all, backendRefs: [{filters: ["+modifier("remove: [If-None-Match]")+"], ", 1) + described, warning("If-None-Match")},
+		{"of the rule", filtered(modifier("remove: [If-Match]")) + described + fmt.Sprintf(of, "all"), warning("If-Match")},
+		{"of another rule", strings.Replace(filtered(modifier("remove: [If-Match]")), "port: 80}]}]", "port: 80}]}, {name: other, backendRefs: [{name: app, port: 80}]}]", 1) + described + fmt.Sprintf(of, "other"), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			testutil.WriteFile(t, filepath.Join(dir, "a.yaml"), c.text)
+			_, found := Load([]string{dir})
+			if got := text(dir, found); got != c.want {
+				t.Errorf("found is\n%s\nnot\n%s", got, c.want)
+			}
+		})
+	}
+}

@@ -38,6 +38,7 @@ var stages = []stage{
 	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
 	{"races", []string{"index", "register"}, (*loader).checkRaces},
 	{"folders", []string{"register"}, (*loader).checkFolders},
+	{"edits", []string{"register", "routes"}, (*loader).checkEdits},
 }
 
 // A StageTime says how long a stage of a load took. The stages that go through the kinds of objects

@@ -98,7 +98,7 @@ const copiedHead = 1 << 10
 // credentials by which the gateway names the user to it.
 func (h *handler) copiedHead(m *storage.Message) []byte {
 	f := h.request.From
-	f.Edits, f.Lines = h.route.mirrorEdits, nil
+	f.Edits, f.Lines = h.scope.editing.copies, nil
 	f.Method, f.Target, f.Via, f.Length = m.Method, m.Target, storage.Via, -1
 	f.Skip |= message.Fields(message.FieldDigest)
 	if m.ContentType != nil {

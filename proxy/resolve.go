@@ -35,7 +35,7 @@ func (h *handler) resolveTarget() error {
 	h.request.Limits = &h.route.limits
 	from, peer := &h.request.From, h.incoming.Peer()
 	*from = message.Forward{} // and filled in place, for it is large
-	from.Peer, from.Proto, from.Trace, from.Stripped, from.Edits = peer.IP, peer.Proto, h.trail.lines, h.trail.stripped, h.route.edits
+	from.Peer, from.Proto, from.Trace, from.Stripped = peer.IP, peer.Proto, h.trail.lines, h.trail.stripped
 	if rules := h.route.rules; rules != nil {
 		if err := rewriteRequest(h, rules); err != nil {
 			return err
@@ -68,6 +68,7 @@ func (h *handler) resolveTarget() error {
 		h.resolveConnect()
 	}
 	h.scope = scopes.find(h.gateway, h.route, res, &h.request.Info, h.request.Info.Connect || h.upgrade.protocol != nil)
+	from.Edits = h.scope.editing.request
 	h.limits.begin(h)
 	h.permission.begin(h)
 	if h.scope.isJudged {

@@ -33,6 +33,7 @@ type scope struct {
 	limits *ratelimit.Scoped // nil if no limit may count requests
 	// operation is what a document says of the request beside its body; nil if it says nothing.
 	operation *contract.Operation
+	editing   editing           // what filters of the route change of the head
 	series    *telemetry.Series // of its requests in the metrics
 	decided   *telemetry.PolicyCounters
 	// template is the path as a template, for traces; "" if no file describes it.
@@ -80,6 +81,9 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		isWatched: set.WatchesAnswers(r, i), held: set.Held(&route.place, i),
 		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
 	}
+	var left []string
+	s.editing, left = editingOf(route, i, s.resolver.IsDescribed())
+	g.sayLeft(route, left)
 	if i.Documented != nil {
 		s.hasBody = s.operation != nil && len(s.operation.Bodies) > 0
 	}

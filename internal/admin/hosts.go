@@ -14,29 +14,33 @@ import (
 
 // hosts are the names by which the listener may be addressed, in lower case. A page of another origin can point
 // a name of its own at this listener's address (DNS rebinding), and then reads what the listener answers as if
-// it were its own. IP literals and localhost cannot be pointed anywhere.
+// it were its own. IP literals cannot be pointed anywhere, nor can localhost. Names below localhost, and localhost with a
+// dot at its end, are for DNS to say in some browsers and resolvers.
 type hosts map[string]bool
 
 func newHosts(names []string) hosts {
-	h := hosts{"localhost": true}
+	h := hosts{}
 	for _, name := range names {
-		h[hostName(name)] = true
+		h[withoutDot(hostName(name))] = true
 	}
 	return h
 }
 
-// hostName is the name of a Host header without its port, the dot at its end, and capital letters.
+// hostName is the name of a Host header without its port and capital letters.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	return strings.ToLower(host)
 }
+
+// withoutDot is a name without the dot at its end, which is the same name.
+func withoutDot(name string) string { return strings.TrimSuffix(name, ".") }
 
 // has reports whether the Host header of a request names this listener.
 func (h hosts) has(host string) bool {
 	name := hostName(host)
-	if h[name] || strings.HasSuffix(name, ".localhost") {
+	if name == "localhost" || h[withoutDot(name)] {
 		return true
 	}
 	if bracketed := strings.TrimPrefix(name, "["); len(bracketed) < len(name) {

@@ -11,14 +11,14 @@ import (
 // TestHosts asks by names that a page of another origin could have pointed at the listener (DNS rebinding).
 func TestHosts(t *testing.T) {
 	c := serve(t, admin.New(admin.Options{
-		Hosts:     []string{"gateway-admin.team-a.svc"},
+		Hosts:     []string{"gateway-admin.team-a.svc", "tools.localhost"},
 		Metrics:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 		Policies:  func() admin.Policies { return admin.Policies{} },
 		Upstreams: func() admin.Upstreams { return admin.Upstreams{} },
 	}))
 	pages := []string{"/metrics", "/policies", "/upstreams"}
 	for _, host := range []string{
-		"127.0.0.1", "127.0.0.1:8081", "10.1.2.3:8081", "[::1]", "[::1]:8081", "[fe80::1]:1", "localhost", "LOCALHOST:8081", "localhost.:8081", "app.localhost",
+		"127.0.0.1", "127.0.0.1:8081", "10.1.2.3:8081", "[::1]", "[::1]:8081", "[fe80::1]:1", "localhost", "LOCALHOST:8081", "tools.localhost", "Tools.LOCALHOST.:8081",
 		"gateway-admin.team-a.svc", "gateway-admin.team-a.svc:8081", "Gateway-Admin.team-a.SVC.",
 	} {
 		for _, page := range append(pages, "/livez", "/readyz", "/readyz/draining") {
@@ -32,7 +32,7 @@ func TestHosts(t *testing.T) {
 	}
 	for _, host := range []string{
 		"attacker.example", "attacker.example:8081", "127.0.0.1.attacker.example", "localhost.attacker.example", "notlocalhost", ":8081", "team-a.svc",
-		"gateway-admin.team-a.svc.attacker.example", "0x7f.1", "2130706433", "127.1", strings.Repeat("a", 300),
+		"gateway-admin.team-a.svc.attacker.example", "app.localhost", "a.localhost:8081", "a.tools.localhost", "localhost.", "LOCALHOST.", "localhost.:8081", "localhost..", ".localhost", "tools.localhost..", "127.0.0.1.", "0x7f.1", "2130706433", "127.1", strings.Repeat("a", 300),
 	} {
 		for _, page := range append(pages, "/", "/debug") {
 			if got := c.getFrom("GET", host, page); got.Code != 421 || strings.Contains(got.Body, "generation") || len(got.Body) > 600 {

@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,52 @@ const uneditable = hopByHop | 1<<FieldContentLength | 1<<FieldExpect | 1<<FieldH
 
 // written are the fields that the gateway itself writes into the head of each request. An edit has the last word.
 const written FieldSet = 1<<FieldForwarded | 1<<FieldVia | 1<<FieldXForwardedFor | 1<<FieldXForwardedHost | 1<<FieldXForwardedProto
+
+const (
+	// Judged are the fields on which it depends what a backend takes a request for. A request that was judged as it came
+	// must reach the backend with them as they came.
+	Judged FieldSet = 1<<FieldContentEncoding | 1<<FieldContentType | 1<<FieldIfMatch | 1<<FieldIfModifiedSince | 1<<FieldIfNoneMatch |
+		1<<FieldIfRange | 1<<FieldIfUnmodifiedSince | 1<<FieldMethodOverride
+	// Paths are the fields in which a request names another path than its own.
+	Paths FieldSet = 1 << FieldTargetOverride
+)
+
+// IsEdited reports whether a name is one of the fields, also if it is so only for servers that read '_' as '-'.
+func (s FieldSet) IsEdited(name string) bool {
+	f := FieldOf([]byte(strings.ReplaceAll(name, "_", "-")))
+	return f != FieldOther && s.Has(f)
+}
+
+// Without returns the edits that change no line of the fields, and the names of the lines that they leave alone.
+func (e *Edits) Without(fields FieldSet) (rest *Edits, left []string) {
+	if e == nil {
+		return nil, nil
+	}
+	leave := func(name string) bool {
+		if !fields.IsEdited(name) {
+			return false
+		}
+		if !slices.ContainsFunc(left, func(other string) bool { return strings.EqualFold(name, other) }) {
+			left = append(left, name)
+		}
+		return true
+	}
+	rest = &Edits{}
+	for _, name := range e.removed {
+		if !leave(name) {
+			rest.Remove(name)
+		}
+	}
+	for _, l := range e.lines {
+		if !leave(l.name) {
+			rest.lines = append(rest.lines, l)
+		}
+	}
+	if len(left) == 0 {
+		return e, nil
+	}
+	return rest, left
+}
 
 // CheckEdit returns an error if edits must not change lines of a name, or set them to a value.
 func CheckEdit(name, value string) error {

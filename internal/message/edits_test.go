@@ -148,3 +148,34 @@ func FuzzEdits(f *testing.F) {
 		}
 	})
 }
+
+// TestEditsWithout: edits that leave the lines alone on which it depends what a request is taken for.
+func TestEditsWithout(t *testing.T) {
+	const lines = "Content-Type: a/b\r\nIf-Match: \"0\"\r\nX-A: 0\r\n"
+	const all = "=Content-Type:text/x +X-HTTP-Method-Override:DELETE =x-http-method:PUT =X-Method-Override:PUT =If-Match:* =If-None-Match:* =If-Modified-Since:x =If-Unmodified-Since:x " +
+		"=If-Range:x =Content-Encoding:gzip =If_Match:x =X_HTTP_Method_Override:x =X-Original-URL:/x =x_original_url:/y =X-A:1 -X-B"
+	for _, tt := range []struct {
+		edits      string
+		fields     FieldSet
+		want, left string
+	}{
+		{all, Judged | Paths, `Content-Type: a/b|If-Match: "0"|X-A: 1`, "Content-Type x-http-method X-Method-Override If-Match If-None-Match If-Modified-Since If-Unmodified-Since If-Range Content-Encoding " +
+			"If_Match X_HTTP_Method_Override X-Original-URL x_original_url X-HTTP-Method-Override"},
+		{"=X-Original-URL:/x =Content-Type:text/x", Paths, `If-Match: "0"|X-A: 0|Content-Type: text/x`, "X-Original-URL"},
+		{"-If-Match -content-type -X-A", Judged, `Content-Type: a/b|If-Match: "0"`, "If-Match content-type"},
+		{"=X-A:1 -Cookie", Judged | Paths, `Content-Type: a/b|If-Match: "0"|X-A: 1`, ""},
+		{"=Content-Type:x/y", 0, `If-Match: "0"|X-A: 0|Content-Type: x/y`, ""},
+	} {
+		e, ok := edited(strings.Fields(tt.edits))
+		if !ok {
+			t.Fatalf("%s may not be made", tt.edits)
+		}
+		rest, left := e.Without(tt.fields)
+		if got := forwardEdited(t, lines, rest, Forward{}); got != tt.want+"|X-Forwarded-Host: a" || strings.Join(left, " ") != tt.left {
+			t.Errorf("%s makes\n%s and leaves %s, want\n%s and %s", tt.edits, got, strings.Join(left, " "), tt.want, tt.left)
+		}
+	}
+	if rest, left := (*Edits)(nil).Without(Judged); rest != nil || left != nil {
+		t.Errorf("no edits become %v, %v", rest, left)
+	}
+}

@@ -66,7 +66,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/stack":            {nil, []string{"internal/server", "internal/upstream"}},
 	"internal/peek":             {nil, []string{"internal/admin", "internal/server", "internal/upstream"}},
 	"internal/secure":           {nil, []string{"proxy", "internal/server", "internal/upstream"}},
-	"internal/message":          {[]string{"internal/octets", "internal/status"}, []string{"proxy", "internal/compress", "internal/cors", "internal/contract", "internal/openapi", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain", "internal/h1", "internal/h2", "internal/ingress", "internal/readings", "internal/server", "internal/upstream", "internal/upstream/h2conn"}},
+	"internal/message":          {[]string{"internal/octets", "internal/status"}, []string{"proxy", "internal/compress", "internal/cors", "internal/contract", "internal/openapi", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain", "internal/h1", "internal/h2", "internal/ingress", "internal/readings", "internal/server", "internal/upstream", "internal/upstream/h2conn", "policies"}},
 	"internal/h1":               {[]string{"internal/message"}, []string{"internal/server", "internal/upstream"}},
 	"internal/h2":               {[]string{"internal/message"}, []string{"internal/server", "internal/upstream", "internal/upstream/h2conn"}},
 	"internal/compress":         {[]string{"internal/message"}, []string{"proxy", "internal/storage", "internal/storage/plain"}},
