@@ -248,6 +248,7 @@ func (h *history) check() {
 		if len(made) > 0 {
 			out.written = made[0].object.version
 		}
+		out.isGone = in.method == http.MethodDelete && out.code == http.StatusNoContent && len(made) == 0
 		o.Output = out
 		done = append(done, o)
 	}

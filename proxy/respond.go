@@ -270,6 +270,9 @@ func statusOf(err error) *status.Error {
 	if errors.Is(err, presence.ErrLeft) {
 		return status.ClientLeft()
 	}
+	if unknown, is := errors.AsType[*storage.UnknownOutcome](err); is {
+		return status.From(unknown)
+	}
 	if failed, is := errors.AsType[*upstream.Error](err); is {
 		return failed.Status()
 	}

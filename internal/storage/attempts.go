@@ -2,8 +2,6 @@ package storage
 
 import (
 	"errors"
-	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,10 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// A Retry says when a request is sent again, beside what an upstream.Client does by itself.
+// A Retry says when a request is sent again, beside what an upstream.Client does by itself, and as far as it may arrive twice.
 type Retry struct {
-	// Codes are those of answers after which it is. It is after a failure to get an answer too, unless a request that
-	// changes something may have reached the backend.
+	// Codes are those of answers after which it is. It is after a failure to get an answer too.
 	Codes []int
 	// Attempts are how often it is sent again at most, Backoff how long the first pause lasts. Each further one lasts
 	// twice as long.
@@ -29,47 +26,62 @@ const (
 	maxBackoff     = 10 * time.Second
 )
 
-// do makes the call by one of the clients of the backend, again if the route asks for that.
+// do makes the call by one of the clients of the backend, again if the route asks for that and the request may arrive twice.
+// The error is an *UnknownOutcome if the backend may have carried it out and it may not.
 func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response) error {
-	err := e.attempt(b, by, answer)
-	if e.Limits == nil || e.Limits.Retry == nil || e.call.Upload != nil || e.call.Upgrade != nil {
-		return err
+	var asked *Retry
+	if e.Limits != nil && e.call.Upload == nil && e.call.Upgrade == nil {
+		asked = e.Limits.Retry
 	}
-	for n := range e.Limits.Retry.Attempts {
-		pause := e.Limits.Retry.pause(n)
-		if !e.isRepeated(answer, err) || !e.mayPause(pause) || !by.MayRetry() {
-			return err
+	err := e.attempt(b, by, answer)
+	if err == nil && asked == nil {
+		return nil
+	}
+	for n, isRepeated := 0, false; ; n++ {
+		ending := endingOf(answer, err, asked.codes(), isRepeated)
+		switch next := sequels[e.nature][ending]; {
+		case next == unknown:
+			return e.unknown(answer, err)
+		case next == stands, asked == nil, n == asked.Attempts, !e.mayPause(asked.pause(n)), !by.MayRetry():
+			return e.withoutAdvice(err)
 		}
+		isRepeated = isRepeated || ending == lost || ending == failed
 		answer.Discard()
-		if err := e.Client.Sleep(pause); err != nil {
+		if err := e.Client.Sleep(asked.pause(n)); err != nil {
 			return err
 		}
 		makeHead(e, &e.forward) // a trace has a step for each attempt
 		e.call.Head = e.memory().head
 		err = e.attempt(b, by, answer)
 	}
+}
+
+// unknown returns the failure of a request that may have been carried out.
+func (e *Exchanges) unknown(answer *message.Response, err error) error {
+	if err != nil {
+		return &UnknownOutcome{Err: err}
+	}
+	return NewUnknownAnswer(answer.Status())
+}
+
+// withoutAdvice returns the failure of a request without the advice to send it again, if it may have arrived and changes
+// something.
+func (e *Exchanges) withoutAdvice(err error) error {
+	if err == nil || e.nature == Safe {
+		return err
+	}
+	if failure, is := errors.AsType[*upstream.Error](err); is && failure.Sent {
+		failure.RetryAfter = 0
+	}
 	return err
 }
 
-// isRepeated reports whether the outcome of an attempt asks for another one.
-func (e *Exchanges) isRepeated(answer *message.Response, err error) bool {
-	if err == nil {
-		return slices.Contains(e.Limits.Retry.Codes, answer.Status())
+// codes returns those after which the route asks for another attempt.
+func (r *Retry) codes() []int {
+	if r == nil {
+		return nil
 	}
-	failure, is := errors.AsType[*upstream.Error](err)
-	if !is || failure.Kind != upstream.Unreachable && failure.Kind != upstream.TooSlow && failure.Kind != upstream.Broken {
-		return false
-	}
-	return !failure.Sent || e.call.Idempotent || isIdempotent(str(e.method))
-}
-
-// isIdempotent reports whether a request of the method does nothing more if it arrives twice (RFC 9110, 9.2.2).
-func isIdempotent(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete:
-		return true
-	}
-	return false
+	return r.Codes
 }
 
 // pause returns how long the pause after an attempt is.

@@ -56,9 +56,12 @@ type Exchanges struct {
 	forward message.Forward
 	call    upstream.Request
 	method  []byte // of it
+	nature  Nature // of the client's request that it is made for
 	extra   [3]message.Header
 	lock    ObjectLock // held while no other writer may come between
-	kept    *kept      // nil before the first exchange
+	// unended is closed when the exchange of a late write has ended; nil if there is none.
+	unended <-chan struct{}
+	kept    *kept // nil before the first exchange
 }
 
 // kept is memory that one request leaves to the next.
@@ -208,6 +211,9 @@ type Message struct {
 	Whole int64
 	// IsSafe says that the request changes nothing, so that it may be sent again.
 	IsSafe bool
+	// MustEnd says that the lock of the object is kept until the backend can no longer carry the request out: it compares no
+	// version, so that a late write would undo the ones that came since.
+	MustEnd bool
 }
 
 // A Precondition names the version that a backend has to find stored, or it refuses the write.
@@ -290,9 +296,11 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe, Whole: m.Whole,
-		Deadline: e.Deadline(), RunsOn: !m.IsSafe && e.IsLocked(),
+		Deadline: e.Deadline(), RunsOn: m.MustEnd,
 	}
+	e.nature = Safe
 	if !m.IsSafe {
+		e.nature = Once
 		if err := e.commit(m); err != nil {
 			return err
 		}
@@ -304,6 +312,9 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	}
 	e.Memory.Rest()
 	if err := e.do(b, b.Client, &e.Response.Response); err != nil {
+		if m.MustEnd {
+			e.noteLate(err)
+		}
 		return err
 	}
 	if w := e.Watcher; w != nil {
@@ -338,8 +349,16 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	if protocol == nil {
 		copyFor(e, m)
 	}
+	if e.nature = Safe; !m.IsSafe {
+		e.nature = natureOf(e.method, e.Head)
+	}
 	e.Memory.Rest()
 	err := e.do(b, b.Client, &e.Response.Response)
+	if u, is := errors.AsType[*UnknownOutcome](err); is && u.Err != nil { // which no read settles
+		err = e.withoutAdvice(u.Err)
+	} else if is {
+		err = u.Unsettled()
+	}
 	return e.call.Tunnel, err
 }
 
@@ -356,6 +375,7 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 	f.Extra = append(e.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(e, f)
 	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline()}
+	e.nature = Once
 	e.Memory.Rest()
 	return e.do(b, b.Client, answer)
 }
@@ -486,24 +506,46 @@ func (e *Exchanges) Target(build func(dst []byte) []byte) []byte {
 // KeepLock makes the request the holder of a lock.
 func (e *Exchanges) KeepLock(lock ObjectLock) { e.lock = lock }
 
+// HoldsLock reports whether the request holds a lock, and no other gateway can have it.
+func (e *Exchanges) HoldsLock() bool { return e.IsLocked() && e.lock.IsValid() }
+
 // IsLocked reports whether the request holds a lock.
 func (e *Exchanges) IsLocked() bool { return e.lock.shard != nil }
 
-// Unlock lets the next write in. It must come before the answer goes out.
+// Unlock lets the next write in, or, after a write that may still be carried out, lets it in when that has ended. It must come
+// before the answer goes out.
 func (e *Exchanges) Unlock() {
 	if e.lock.shard == nil {
 		return
 	}
+	lock, unended := e.lock, e.unended
+	e.lock, e.unended = ObjectLock{}, nil
+	if unended != nil && lock.keepUntil(unended) {
+		return
+	}
 	began := time.Now()
-	isPassedOn := e.lock.Release()
-	if e.Tracer != nil && e.lock.shared != nil {
+	isPassedOn := lock.Release()
+	if e.Tracer != nil && lock.shared != nil {
 		e.Tracer.Unlocked(began)
 	}
-	e.lock = ObjectLock{}
 	if isPassedOn {
 		runtime.Gosched() // the next write leaves first: the backend works while this one is answered
 	}
 }
+
+// noteLate notes that a write, which failed, may still be carried out.
+func (e *Exchanges) noteLate(err error) {
+	failure, is := errors.AsType[*upstream.Error](err)
+	if !is || failure.Kind != upstream.TooSlow || !failure.Sent || !e.IsLocked() {
+		return
+	}
+	if e.unended = failure.Ended; e.unended == nil {
+		e.unended = unwatched
+	}
+}
+
+// unwatched stands for the end of an exchange that is not watched.
+var unwatched = make(<-chan struct{})
 
 // IsDone reports whether a backend says that a write was done, or will be.
 func IsDone(code int) bool { return code >= 200 && code < 300 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/presence"
+	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
 // Locks let the writes to one object come one after the other: a backend whose ETag is made by middleware, or that
@@ -26,6 +28,7 @@ type lockShard struct {
 type takenLock struct {
 	object  uint64
 	waiters int
+	isLate  bool // it is kept for a write that has no answer, and may still be carried out
 	// turn passes the lock on to one of the waiters, with what the write before stored, as far as that is known. It is
 	// nil until there is a first waiter.
 	turn chan *LastStored
@@ -48,10 +51,14 @@ type SharedLock interface {
 // maxWaiters bounds how many writes wait for one object.
 const maxWaiters = 100
 
+// lateWait bounds how long a write waits for a late one to end.
+const lateWait = time.Second
+
 // The errors by which a lock is refused.
 var (
 	ErrLockCrowded = errors.New("too many writes to this object wait for each other")
 	ErrLockSlow    = errors.New("the writes to this object that came before took too long")
+	ErrLockLate    = errors.New("an earlier write to this object got no answer in time, and the backend may still carry it out")
 )
 
 // A LocksAwayError says that what keeps the locks of several gateways does not answer.
@@ -158,14 +165,17 @@ func (l ObjectLock) acquire(wait Wait) (*LastStored, error) {
 		h.turn = make(chan *LastStored, 1)
 	}
 	h.waiters++
-	turn := h.turn
+	turn, isLate := h.turn, h.isLate
 	s.mu.Unlock()
 	asked := time.Now()
-	timer := time.NewTimer(time.Until(wait.By))
+	longest, failed := time.Until(wait.By), ErrLockSlow
+	if isLate {
+		longest, failed = min(longest, lateWait), ErrLockLate
+	}
+	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	client := wait.Client.Signal()
 	defer client.Done()
-	failed := ErrLockSlow
 	select {
 	case before := <-turn:
 		return before.unlessPast(asked), nil
@@ -195,6 +205,7 @@ func (l ObjectLock) Release() (isPassedOn bool) {
 	at := s.find(l.object)
 	if h := &s.taken[at]; h.waiters > 0 {
 		h.waiters--
+		h.isLate = false
 		h.turn <- l.after // has room: only who holds the lock sends, and the last turn was taken
 		return true
 	}
@@ -203,6 +214,35 @@ func (l ObjectLock) Release() (isPassedOn bool) {
 	s.taken[last] = takenLock{}
 	s.taken = s.taken[:last]
 	return false
+}
+
+// maxLate bounds how many locks of late writes are kept at a time.
+const maxLate = 4 << 10
+
+// late counts them.
+var late atomic.Int32
+
+// keepUntil keeps the lock for a late write until its exchange has ended, at most for upstream.LateTimeout. It reports false if
+// too many locks are kept.
+func (l ObjectLock) keepUntil(ended <-chan struct{}) bool {
+	if late.Add(1) > maxLate {
+		late.Add(-1)
+		return false
+	}
+	l.shard.mu.Lock()
+	l.shard.taken[l.shard.find(l.object)].isLate = true
+	l.shard.mu.Unlock()
+	go func() {
+		timer := time.NewTimer(upstream.LateTimeout)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-timer.C:
+		}
+		late.Add(-1)
+		l.Release()
+	}()
+	return true
 }
 
 // isAwaited reports whether another write waits for the lock.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
@@ -21,6 +22,28 @@ func (e *Exchanges) ReadStored(b *Backend, target []byte, l *Limits) (*message.R
 
 // StoredBody returns the text of the stored object as it was read last.
 func (e *Exchanges) StoredBody() []byte { return e.memory().stored.Body() }
+
+// settleWithin bounds the read that finds out whether a write was carried out. Its client has waited for long.
+const settleWithin = 5 * time.Second
+
+// ReadSettled reads what is stored at a target, after a write whose outcome is unknown. Unlike ReadStored it leaves alone what
+// was read before the write.
+func (e *Exchanges) ReadSettled(b *Backend, target []byte, l *Limits) (*message.Response, error) {
+	by := time.Now().Add(settleWithin)
+	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
+		by = deadline
+	}
+	answer := new(message.Response)
+	e.askAsClient(target, 2*l.Body)
+	e.call.Deadline = by
+	if err := e.ask(b, b.Client, answer); err != nil {
+		return nil, err
+	}
+	if !ReadPlain(e, answer, 2*l.Body) {
+		return nil, UnreadableStored()
+	}
+	return answer, nil
+}
 
 // ReadStream reads a list that may be too large to be held. Its body has to be closed.
 func (e *Exchanges) ReadStream(b *Backend, target []byte) (*message.Response, error) {
@@ -42,13 +65,24 @@ func (e *Exchanges) ParseStored(body []byte) (*document.Document, error) {
 
 // read asks the backend for something that the gateway itself has to know, whole and as JSON.
 func (e *Exchanges) read(b *Backend, target []byte, whole int64) (*message.Response, error) {
+	e.askAsClient(target, whole)
+	return e.answerStored(b, b.Client, whole)
+}
+
+// askAsClient makes the call of a read with the client's credentials.
+func (e *Exchanges) askAsClient(target []byte, whole int64) {
 	f := e.forwarding(&Message{Method: methodGet, Target: target})
 	f.Skip |= aboutBody
 	if whole == 0 {
 		f.Extra = append(e.extra[:0], message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	}
 	makeHead(e, f)
-	return e.readBy(b, b.Client, whole)
+	e.callToRead(whole)
+}
+
+// callToRead makes the call of a read whose head is made.
+func (e *Exchanges) callToRead(whole int64) {
+	e.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
 }
 
 // ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule is what
@@ -78,7 +112,8 @@ func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, o
 		return nil, noAccount()
 	}
 	e.memory().head = append(e.appendNames(append(head, lines...)), "\r\n"...)
-	answer, err := e.readBy(b, a.Client, 2*l.Body)
+	e.callToRead(2 * l.Body)
+	answer, err := e.answerStored(b, a.Client, 2*l.Body)
 	if err != nil {
 		var failed *upstream.Error
 		e.knowsStored = e.knowsStored || errors.As(err, &failed) && failed.Kind == upstream.TooLarge
@@ -122,9 +157,8 @@ func (e *Exchanges) IsExplained() bool { return e.Sink != nil }
 // KnowsStored reports whether the gateway's own account has read for the request what the client may not be allowed to read.
 func (e *Exchanges) KnowsStored() bool { return e.knowsStored }
 
-// readBy sends the head of a read that the gateway itself has made.
-func (e *Exchanges) readBy(b *Backend, by *upstream.Client, whole int64) (*message.Response, error) {
-	e.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
+// answerStored makes the call of a read of what is stored.
+func (e *Exchanges) answerStored(b *Backend, by *upstream.Client, whole int64) (*message.Response, error) {
 	if err := e.ask(b, by, &e.memory().stored); err != nil {
 		return nil, err
 	}
@@ -140,6 +174,7 @@ func (e *Exchanges) ask(b *Backend, by *upstream.Client, answer *message.Respons
 		return e.Exhausted()
 	}
 	e.forget(answer)
+	e.nature = Safe
 	e.Memory.Rest()
 	if err := e.do(b, by, answer); err != nil {
 		return err

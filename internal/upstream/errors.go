@@ -65,7 +65,10 @@ type Error struct {
 	// RetryAfter, in seconds, is set for Unreachable, Busy, TooSlow, CircuitOpen and NoMemory.
 	RetryAfter int
 	// Sent is set if the request, or a part of it, may have reached the backend.
-	Sent  bool
+	Sent bool
+	// Ended is closed when the exchange has ended after all, by an answer or with its connection. It is nil if the exchange is
+	// over, or is no longer watched. It is set for TooSlow alone, if the request says RunsOn.
+	Ended <-chan struct{}
 	Cause error
 
 	message string

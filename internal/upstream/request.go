@@ -40,7 +40,9 @@ type Request struct {
 	// Client is who waits for the answer; nil if nobody can leave. What Do waits for is abandoned when the client leaves, and
 	// the exchange is cancelled at the backend.
 	Client *presence.Client
-	// RunsOn says that a request that may have reached the backend is not cancelled when the client leaves.
+	// RunsOn says that it matters when the backend has finished with a request that may have reached it: the request is not
+	// cancelled when the client leaves. If the answer is too slow, the exchange is watched until it ends, which [Error.Ended]
+	// tells.
 	RunsOn bool
 	// IsCall is set for a call of gRPC, whose server knows its deadline, and cancels it when that has passed.
 	IsCall bool

@@ -21,6 +21,7 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 	if err != nil {
 		req.done()
 		err = req.orAbandoned(err)
+		c.transport.watches(req, err, false)
 		c.transport.pool.put(s.conn, false, outcomeOf(err, req, s.isFresh), time.Now())
 		return err
 	}
@@ -34,6 +35,10 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 	case err != nil:
 		sending.end()
 		err = req.orAbandoned(sending.orFailed(err))
+		if c.transport.watches(req, err, !reception.isHeadThere) {
+			c.watch(s, err, outcomeOf(err, req, s.isFresh))
+			return err
+		}
 		c.end(false, outcomeOf(err, req, s.isFresh), clock.After(s.now))
 		return err
 	case req.Tunnel != nil:
@@ -115,7 +120,8 @@ func (c *conn) sendHead(req *Request, s *slot) error {
 // reception is the reading of one answer of HTTP/1.1.
 type reception struct {
 	intake
-	cn *conn
+	cn          *conn
+	isHeadThere bool
 }
 
 // receive reads the answer. A body that is to be streamed comes back as one.
@@ -125,6 +131,7 @@ func (r *reception) receive() (*Body, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.isHeadThere = true
 	r.sending.answered()
 	cn, req := r.cn, r.req
 	a := &cn.answer

@@ -48,6 +48,10 @@ func (s *session) roundTrip(sl slot, req *Request, resp *message.Response) error
 	case err != nil:
 		sending.end()
 		err = req.orAbandoned(sending.orFailed(err))
+		if s.transport.watches(req, err, x.isSent && x.status == 0) {
+			x.watch(err, outcomeOf(err, req, sl.isFresh))
+			return err
+		}
 		x.release(false, outcomeOf(err, req, sl.isFresh))
 		return err
 	case body != nil:
@@ -72,6 +76,7 @@ func (x *stream) exchange(sl *slot, resp *message.Response) (*Body, *sending, er
 	if err != nil {
 		return nil, sending, err
 	}
+	x.isSent = true
 	body, err := x.receive(intake{config: x.session.transport.config, from: x, req: x.req, resp: resp, sending: sending})
 	return body, sending, err
 }
@@ -92,6 +97,7 @@ type stream struct {
 	status int         // of the answer
 	by     time.Time   // what bounds reads
 	isRead atomic.Bool // bytes of the upload were read
+	isSent bool        // the request, but for an upload
 }
 
 // stream returns a stream for a request.
@@ -100,7 +106,7 @@ func (s *session) stream(held *connection, req *Request) *stream {
 	if !ok {
 		x = &stream{}
 	}
-	x.session, x.held, x.req = s, held, req
+	x.session, x.held, x.req, x.status, x.isSent = s, held, req, 0, false
 	x.isRead.Store(false)
 	return x
 }

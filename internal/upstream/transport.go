@@ -21,6 +21,7 @@ type transport struct {
 	streams sync.Pool // of *stream
 	blocks  sync.Pool // of *[]byte
 	answers sync.Pool // of *message.Answer
+	late    late
 }
 
 // reader returns a buffer over the connection; it goes back to t.readers.

@@ -267,25 +267,32 @@ func (s *Store) deleteOne(w *storage.Write, h storage.Handler, item document.Nod
 		if err != nil {
 			return err
 		}
-		if err := e.SendPart(s.Backend, []byte(collectionTarget(w, name.Str())), options, answer, s.Limits); err == storage.ErrNotSent {
-			return nil
-		} else if err != nil {
-			return err
-		}
+		err = e.SendPart(s.Backend, []byte(collectionTarget(w, name.Str())), options, answer, s.Limits)
+		unknown, isUnknown := errors.AsType[*storage.UnknownOutcome](err)
 		switch code := answer.Status(); {
+		case err == storage.ErrNotSent:
+			return nil
+		case isUnknown: // settled by the read
+		case err != nil:
+			return err
 		case code < 300 || code == http.StatusNotFound:
 			return nil
 		case code != http.StatusConflict || attempt == maxAttempts:
 			return storage.NewBackendError(&w.Info, answer)
 		}
-		// Another writer came between.
+		// Another writer came between, or the object may be gone.
 		current, err := e.ReadOwn(s.Backend, []byte(path), itemRule(&w.Info, resource.VerbGet), &w.Subject, s.Limits)
-		if err != nil {
+		switch {
+		case err == nil && current.Status() == http.StatusNotFound:
+			return nil
+		case isUnknown && unknown.Unsettled() != nil:
+			return unknown
+		case isUnknown:
+			return storage.NewBackendError(&w.Info, answer)
+		case err != nil:
 			return err
 		}
 		switch code := current.Status(); {
-		case code == http.StatusNotFound:
-			return nil
 		case code != http.StatusOK:
 			return storage.NewBackendError(&w.Info, current)
 		}

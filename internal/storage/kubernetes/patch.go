@@ -66,12 +66,15 @@ func (s *Store) Patch(w *storage.Write) error {
 	if w.PatchType == storage.ApplyPatch && w.Object.Edited() {
 		m.Target = forcedTarget(w.Exchanges)
 	}
-	if err := w.Exchanges.Send(s.Backend, &m); err != nil {
+	if err := s.settled(w, &m, w.Exchanges.Send(s.Backend, &m)); err != nil {
 		return err
 	}
 	// The dry run has shown that the server takes the patch, so that only the pin can be what it refuses now. A
 	// creation that is a dry run itself has none.
-	if code := w.Exchanges.Response.Status(); code == http.StatusConflict && !w.IsPinned || code == http.StatusOK && w.Existing.IsAbsent {
+	if !w.IsPinned {
+		w.Existing.Pin = storage.PinnedByObject
+	}
+	if code := w.Exchanges.Response.Status(); w.Refused(code) == storage.Outdated || code == http.StatusOK && w.Existing.IsAbsent {
 		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}

@@ -104,8 +104,7 @@ func (s *Store) Update(w *storage.Write) error {
 	if err := s.send(w); err != nil {
 		return err
 	}
-	code := w.Exchanges.Response.Status()
-	if code == http.StatusConflict && w.Existing.Pin == storage.PinnedByObject || isNotCreated(w, code) {
+	if code := w.Exchanges.Response.Status(); w.Refused(code) == storage.Outdated || isNotCreated(w, code) {
 		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
@@ -122,7 +121,7 @@ func (s *Store) Create(w *storage.Write) error {
 	if err := s.send(w); err != nil {
 		return err
 	}
-	if w.Exchanges.Response.Status() == http.StatusConflict && w.HasGeneratedName {
+	if w.Refused(w.Exchanges.Response.Status()) == storage.NameTaken {
 		w.Exchanges.Response.Discard()
 		return storage.ErrNameTaken
 	}
@@ -140,7 +139,7 @@ func (s *Store) send(w *storage.Write) error {
 			return err
 		}
 	}
-	return w.Exchanges.Send(s.Backend, &m)
+	return s.settled(w, &m, w.Exchanges.Send(s.Backend, &m))
 }
 
 // asksDryRun reports whether a write, as it is sent, asks for a dry run: in its query, or in the options in its

@@ -58,7 +58,7 @@ func (s objectDeletions) deleteRead(w *storage.Write, h storage.Handler) error {
 			return err
 		}
 		switch code := w.Exchanges.Response.Status(); {
-		case code == http.StatusNotFound || code == http.StatusGone:
+		case w.Refused(code) == storage.Absent:
 			return status.NotFound(w.Info.GroupResource(), w.Info.Name)
 		case !storage.IsDone(code):
 			return nil // the backend's refusal is the answer
@@ -78,14 +78,10 @@ func (s objectWrites) sendDelete(w *storage.Write) error {
 	if s.c.answersObject() && w.Info.HasBody() {
 		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
 	}
-	if err := w.Exchanges.Send(s.c.Backend, &m); err != nil {
+	if err := s.c.send(w, &m); err != nil {
 		return err
 	}
-	if s.c.isRefusedPin(w) {
-		w.Exchanges.Response.Discard()
-		return storage.ErrConflict
-	}
-	return nil
+	return refusedPin(w)
 }
 
 // noType takes the client's Content-Type away.
@@ -132,11 +128,7 @@ func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored
 	if err := c.send(w, &m); err != nil {
 		return err
 	}
-	if c.isRefusedPin(w) {
-		w.Exchanges.Response.Discard()
-		return storage.ErrConflict
-	}
-	return nil
+	return refusedPin(w)
 }
 
 // checkPreconditions compares the stored object with the preconditions in the options.
@@ -280,7 +272,7 @@ func (s objectWrites) remove(w *storage.Write, code int) error {
 		return err
 	}
 	switch done := w.Exchanges.Response.Status(); {
-	case !storage.IsDone(done) && done != http.StatusNotFound && done != http.StatusGone:
+	case !storage.IsDone(done) && w.Refused(done) != storage.Absent:
 		return nil // the backend's refusal is the answer
 	case len(w.Existing.Version) == 0:
 		if err := s.toStoredForm(w); err != nil {

@@ -41,9 +41,8 @@ func (c *collection) pass(w *storage.Write) error {
 	if err := c.send(w, &m); err != nil {
 		return err
 	}
-	if w.Info.Verb != resource.VerbCreate && c.isRefusedPin(w) {
-		w.Exchanges.Response.Discard()
-		return storage.ErrConflict
+	if w.Info.Verb == resource.VerbCreate {
+		return nil
 	}
-	return nil
+	return refusedPin(w)
 }

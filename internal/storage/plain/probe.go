@@ -45,6 +45,12 @@ func (s objectWrites) sendPinned(w *storage.Write, m *storage.Message) error {
 		return nil
 	case isUnrelated(probed):
 		return nil
+	case probed >= http.StatusInternalServerError && !s.c.isUntouched(w):
+		err := s.c.settle(w, m, storage.NewUnknownAnswer(probed)) // it may have been carried out
+		if err == nil && storage.IsDone(w.Exchanges.Response.Status()) {
+			found = NotCompared
+		}
+		return err
 	}
 	w.Exchanges.Response.Discard()
 	m.Precondition = meant

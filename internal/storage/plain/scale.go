@@ -277,9 +277,8 @@ func (s scaledWrites) replaceScaled(w *storage.Write) error {
 	if err := s.ofObject.c.send(w, &m); err != nil {
 		return err
 	}
-	if s.ofObject.c.isRefusedPin(w) {
-		w.Exchanges.Response.Discard()
-		return storage.ErrConflict
+	if err := refusedPin(w); err != nil {
+		return err
 	}
 	o, isWritten, err := s.ofObject.written(w, m.Body)
 	if !isWritten {

@@ -72,11 +72,7 @@ func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error
 	if err := s.writes.sendPinned(w, &m); err != nil {
 		return err
 	}
-	if s.c.isRefusedPin(w) {
-		w.Exchanges.Response.Discard()
-		return storage.ErrConflict
-	}
-	return nil
+	return refusedPin(w)
 }
 
 // foldedPatch returns the text of the patch with what the gateway changes of its result.

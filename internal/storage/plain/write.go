@@ -49,9 +49,7 @@ func (s objectWrites) Create(w *storage.Write) error {
 	if err := s.c.send(w, &m); err != nil {
 		return err
 	}
-	switch code := w.Exchanges.Response.Status(); {
-	case code == http.StatusConflict && w.HasGeneratedName,
-		code == http.StatusPreconditionFailed && w.Existing.Pin == storage.PinnedToNothing:
+	if w.Refused(w.Exchanges.Response.Status()) == storage.NameTaken {
 		w.Exchanges.Response.Discard()
 		return taken(w)
 	}
@@ -184,23 +182,20 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 	if err := s.sendPinned(w, &m); err != nil {
 		return err
 	}
-	if s.c.isRefusedPin(w) {
-		w.Exchanges.Response.Discard()
-		return storage.ErrConflict
+	if err := refusedPin(w); err != nil {
+		return err
 	}
 	s.c.leaveStored(w, &m, sent)
 	return s.answerWritten(w, m.Body, code)
 }
 
-// isRefusedPin reports whether the backend refused a precondition that the gateway, and not the client, had set.
-func (c *collection) isRefusedPin(w *storage.Write) bool {
-	switch w.Exchanges.Response.Status() {
-	case http.StatusPreconditionFailed:
-		return w.Existing.Pin != storage.NotPinned && w.Existing.Pin != storage.PinnedByObject
-	case http.StatusConflict:
-		return w.Existing.Pin == storage.PinnedByObject || w.Existing.Pin == storage.PinnedByField
+// refusedPin returns ErrConflict if the backend refused a precondition that the gateway, and not the client, had set.
+func refusedPin(w *storage.Write) error {
+	if w.Refused(w.Exchanges.Response.Status()) != storage.Outdated {
+		return nil
 	}
-	return false
+	w.Exchanges.Response.Discard()
+	return storage.ErrConflict
 }
 
 // message returns the request that carries the object as it is stored, with the precondition that pins it.
@@ -227,11 +222,17 @@ func preconditionOf(w *storage.Write) storage.Precondition {
 	return storage.Precondition{IsCompared: w.Existing.IsCompared}
 }
 
+// send sends a write, and settles its outcome if that is unknown.
 func (c *collection) send(w *storage.Write, m *storage.Message) error {
 	if limit := c.Limits.Stored.Bytes; len(m.Body) > limit {
 		return storage.TooLarge(limit)
 	}
-	return w.Exchanges.Send(c.Backend, m)
+	m.MustEnd = c.mustEnd(w, m)
+	err := w.Exchanges.Send(c.Backend, m)
+	if unknown, is := errors.AsType[*storage.UnknownOutcome](err); is {
+		return c.settle(w, m, unknown)
+	}
+	return err
 }
 
 // answersObject reports whether a write is answered with the object as it is stored and its version,

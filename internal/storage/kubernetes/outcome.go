@@ -1,0 +1,130 @@
+package kubernetes
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// settled returns the error of a write that was sent, unless its outcome is unknown and a read by the client's own credentials
+// shows that it was carried out: then the answer is the one that the server would have given.
+//
+// The gateway holds no lock here, and the server sets the uid. So only a write whose client names no version is settled, and a
+// create whose name the gateway has made: as the object is, such a write would have left it, whoever wrote it.
+func (s *Store) settled(w *storage.Write, m *storage.Message, err error) error {
+	unknown, is := errors.AsType[*storage.UnknownOutcome](err)
+	if !is {
+		return err
+	}
+	i, e := &w.Info, w.Exchanges
+	isNew := i.Verb == resource.VerbCreate && w.HasGeneratedName
+	if !isNew && (!w.IsRepeatable() || !i.IsObject()) || i.Subresource != "" || asksDryRun(w) || asksOtherForm(e.Head.Value(message.FieldAccept)) {
+		return unknown.Unsettled()
+	}
+	want := bytes.Clone(m.Body)
+	if w.Object != nil {
+		want = w.Object.AppendTo(nil)
+	}
+	if i.Verb == resource.VerbUpdate && w.Existing.Pin != storage.PinnedByObject && s.namesVersion(w, want) {
+		return unknown.Unsettled()
+	}
+	target := []byte(i.Path)
+	if isNew {
+		target = append(append(target, '/'), i.Name...)
+	}
+	answer, err := e.ReadSettled(s.Backend, target, s.Limits)
+	if err != nil {
+		return unknown.Unsettled()
+	}
+	switch code := answer.Status(); {
+	case i.Verb == resource.VerbDelete && code == http.StatusNotFound:
+		uid := types.UID(storage.TextIn(storage.Metadata(w.Existing.Object), "uid"))
+		e.Response.Discard()
+		e.Response.StartJSON(http.StatusOK, nil, status.AppendJSON(nil, status.Deleted(i.GroupResource(), i.Name, uid)))
+		return nil
+	case i.Verb == resource.VerbDelete || code != http.StatusOK || !answer.IsJSON() || !s.shows(w, answer.Body(), want, isNew):
+		return unknown.Unsettled()
+	}
+	code := http.StatusOK
+	if w.Creates() {
+		code = http.StatusCreated
+	}
+	e.Response.Discard()
+	e.Response.StartJSON(code, nil, bytes.Clone(answer.Body()))
+	return nil
+}
+
+// namesVersion reports whether an object names the version that it replaces, or cannot be read.
+func (s *Store) namesVersion(w *storage.Write, text []byte) bool {
+	d, err := w.Exchanges.Parse(text, s.Limits.Stored)
+	if err != nil {
+		return true
+	}
+	defer d.Release()
+	return storage.TextIn(storage.Metadata(d), "resourceVersion") != ""
+}
+
+// shows reports whether the stored object is what a write leaves, in another version than the one that was judged. What the
+// server alone decides about does not count; a new object may have more than was sent.
+func (s *Store) shows(w *storage.Write, stored, want []byte, isNew bool) bool {
+	now, err := w.Exchanges.Parse(stored, s.Limits.Stored)
+	if err != nil {
+		return false
+	}
+	defer now.Release()
+	sent, err := w.Exchanges.Parse(want, s.Limits.Stored)
+	if err != nil {
+		return false
+	}
+	defer sent.Release()
+	if isNew {
+		return has(now.Root(), sent.Root())
+	}
+	version := storage.TextIn(storage.Metadata(now), "resourceVersion")
+	if version == storage.TextIn(storage.Metadata(sent), "resourceVersion") || version == storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") {
+		return false
+	}
+	for _, d := range [...]*document.Document{now, sent} {
+		for _, path := range serverFields {
+			if at, found := storage.Find(d.Root(), path); found {
+				d.Remove(at)
+			}
+		}
+	}
+	return document.EqualNodes(now.Root(), sent.Root())
+}
+
+// has reports whether an object has all members of another one, and lists the same items.
+func has(object, members document.Node) bool {
+	switch {
+	case object.Kind() != members.Kind():
+		return false
+	case members.Kind() == document.Object:
+		for m := members.First(); m.Valid(); m = m.Next() {
+			if at, found := object.Get(m.Key()); !found || !has(at, m) {
+				return false
+			}
+		}
+		return true
+	case members.Kind() == document.Array:
+		if object.Len() != members.Len() {
+			return false
+		}
+		at := object.First()
+		for m := members.First(); m.Valid(); m, at = m.Next(), at.Next() {
+			if !has(at, m) {
+				return false
+			}
+		}
+		return true
+	}
+	return document.EqualNodes(object, members)
+}
