@@ -259,7 +259,7 @@ func TestStorageClassesSkipped(t *testing.T) {
 	testutil.Becomes(t, "422 must be a storage class", func() string { return verdict(t, address, "gone") })
 	s.break_(true)
 	// Claims do not get through while it is down; that the policy no longer speaks shows in the backend's own failure.
-	testutil.Becomes(t, "502", func() string { return verdict(t, address, "gone")[:3] })
+	testutil.Becomes(t, "504", func() string { return verdict(t, address, "gone")[:3] })
 }
 
 // TestRequestSeesOneState: while the default changes, is out of reach and policies are loaded anew, each request sees the

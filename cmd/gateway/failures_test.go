@@ -46,6 +46,7 @@ var failureProofs = map[string][]string{
 	"the stored object that a decision depends on":        {"proxy:TestFailMatrix", "proxy:TestAccountLacksARight"},
 	"Redis, which keeps the locks of objects":             {"proxy:TestWritesWithoutSharedLocks", "internal/ratelimit/shared:TestLockWithoutRedis"},
 	"a write lost its lock in Redis before it was sent":   {"proxy:TestWritesWithoutSharedLocks", "internal/ratelimit/shared:TestLockLost"},
+	"a write to a backend that compares no versions":      {"proxy:TestLateWriteKeepsItsLock"},
 	"more than 100 writes wait for one object":            {"cmd/gateway:TestManyWritesOfOneObject", "internal/storage:TestCrowdedLock"},
 	"a plain backend that keeps versions":                 {"proxy:TestFaultsOfWrites"},
 	"another writer comes between judgement and write":    {"proxy:TestWriteRacedAgainAndAgain", "update-raced.txtar"},
