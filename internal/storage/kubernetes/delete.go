@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"net/url"
@@ -165,18 +164,6 @@ func collectionTarget(w *storage.Write, name string) string {
 		target += "&" + how
 	}
 	return target
-}
-
-// asksOtherForm reports whether an Accept asks for something else than the list in JSON.
-func asksOtherForm(accept []byte) bool {
-	for one := range bytes.SplitSeq(accept, []byte(",")) {
-		switch string(bytes.TrimSpace(one)) {
-		case "", storage.JSON, "*/*", "application/*":
-		default:
-			return true
-		}
-	}
-	return false
 }
 
 // readCollection lists the objects that the request selects.

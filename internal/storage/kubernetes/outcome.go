@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -127,4 +128,40 @@ func has(object, members document.Node) bool {
 		return true
 	}
 	return document.EqualNodes(object, members)
+}
+
+// asksDryRun reports whether a write, as it is sent, asks for a dry run: in its query, or in the options in its
+// body.
+func asksDryRun(w *storage.Write) bool {
+	if !w.Info.IsWrite() {
+		return false
+	}
+	if w.Exchanges.IsDryRun() || w.Info.Options.DryRun {
+		return true
+	}
+	if w.Info.Verb.Operation() == admission.Delete {
+		if w.Object == nil {
+			return len(w.Source) > 0 // options that the gateway has not read
+		}
+		asked, found := w.Object.Root().Get("dryRun")
+		return found && asked.Kind() != document.Null && (asked.Kind() != document.Array || asked.Len() > 0)
+	}
+	return false
+}
+
+// asksOtherForm reports whether an Accept asks for something else than the list in JSON.
+func asksOtherForm(accept []byte) bool {
+	for one := range bytes.SplitSeq(accept, []byte(",")) {
+		switch string(bytes.TrimSpace(one)) {
+		case "", storage.JSON, "*/*", "application/*":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// serverFields are the members of metadata that the server alone decides about, for any writer.
+var serverFields = [][]string{
+	{"metadata", "managedFields"}, {"metadata", "generation"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"},
 }

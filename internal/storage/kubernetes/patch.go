@@ -159,11 +159,6 @@ func (s *Store) foldEdits(w *storage.Write) error {
 	return nil
 }
 
-// serverFields are the members of metadata that the server alone decides about, for any writer.
-var serverFields = [][]string{
-	{"metadata", "managedFields"}, {"metadata", "generation"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"},
-}
-
 // appendPin appends the operation of a JSON patch that makes the server refuse it for any other version.
 func appendPin(to []byte, version string) []byte {
 	to = append(to, `{"op":"add","path":"/metadata/resourceVersion","value":`...)

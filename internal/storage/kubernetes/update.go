@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/admission-gateway/gateway/admission"
-	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -140,25 +139,6 @@ func (s *Store) send(w *storage.Write) error {
 		}
 	}
 	return s.settled(w, &m, w.Exchanges.Send(s.Backend, &m))
-}
-
-// asksDryRun reports whether a write, as it is sent, asks for a dry run: in its query, or in the options in its
-// body.
-func asksDryRun(w *storage.Write) bool {
-	if !w.Info.IsWrite() {
-		return false
-	}
-	if w.Exchanges.IsDryRun() || w.Info.Options.DryRun {
-		return true
-	}
-	if w.Info.Verb.Operation() == admission.Delete {
-		if w.Object == nil {
-			return len(w.Source) > 0 // options that the gateway has not read
-		}
-		asked, found := w.Object.Root().Get("dryRun")
-		return found && asked.Kind() != document.Null && (asked.Kind() != document.Array || asked.Len() > 0)
-	}
-	return false
 }
 
 // Pass implements storage.Storage.
