@@ -19,12 +19,18 @@ import (
 	"github.com/admission-gateway/gateway/proxy/events"
 )
 
+// Together they have a watch of a client end within 45 seconds if its connection carries nothing any more.
+const (
+	watchPeriod = 30 * time.Second
+	watchGrace  = 10 * time.Second
+)
+
 // clientConfig returns the settings of the connections to a backend.
 func clientConfig(u *config.UpstreamSpec) upstream.Config {
 	c := upstream.Config{
 		Endpoints:     u.Servers(),
 		ResolvePeriod: u.ResolvePeriodSeconds.Duration(),
-		Protocol:      map[config.HTTPProtocol]upstream.Protocol{config.HTTP2Protocol: upstream.HTTP2, config.AutoProtocol: upstream.Auto}[u.Protocol],
+		Protocol:      map[config.HTTPProtocol]upstream.Protocol{config.HTTP2Protocol: upstream.HTTP2, config.AutoProtocol: upstream.Auto}[u.SpokenProtocol()],
 		Timeouts: upstream.Timeouts{
 			Connect: u.ConnectTimeoutSeconds.Duration(),
 			Answer:  u.ResponseTimeoutSeconds.Duration(),
@@ -45,6 +51,12 @@ func clientConfig(u *config.UpstreamSpec) upstream.Config {
 			Base:    u.Ejection.BaseSeconds.Duration(), Max: u.Ejection.MaxSeconds.Duration(), Percent: int(u.Ejection.MaxEjectedPercent),
 		},
 		Retries: &balance.RetryBudget{Percent: int(u.Retries.BudgetPercent), PerSecond: int(u.Retries.MinPerSecond)},
+	}
+	if u.Dialect == config.Kubernetes {
+		c.Watches = &upstream.Watches{}
+		if u.StreamTimeoutSeconds == 0 {
+			*c.Watches = upstream.Watches{Period: watchPeriod, Grace: watchGrace}
+		}
 	}
 	if h := u.HealthCheck; h != nil {
 		c.HealthCheck = &upstream.HealthCheck{

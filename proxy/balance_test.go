@@ -56,8 +56,25 @@ func TestClientConfig(t *testing.T) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
 	u.Dialect, want.Ejection.Answers = config.Kubernetes, false
+	want.Watches = &upstream.Watches{}
 	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	u.StreamTimeoutSeconds, want.Timeouts.Stream, want.Watches = 0, 0, &upstream.Watches{Period: 30 * time.Second, Grace: 10 * time.Second}
+	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	for _, test := range []struct {
+		dialect config.Dialect
+		written config.HTTPProtocol
+		want    upstream.Protocol
+	}{
+		{config.Plain, "", upstream.HTTP1}, {config.Plain, config.HTTP2Protocol, upstream.HTTP2},
+		{config.Kubernetes, "", upstream.Auto}, {config.Kubernetes, config.HTTP1Protocol, upstream.HTTP1},
+	} {
+		if u.Dialect, u.Protocol = test.dialect, test.written; clientConfig(&u).Protocol != test.want {
+			t.Errorf("the protocol '%s' of the dialect '%s' is %d", u.Protocol, u.Dialect, clientConfig(&u).Protocol)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ var failureProofs = map[string][]string{
 	"the server does not say in 5 seconds":                {"proxy:TestUntold", "proxy:TestUntoldInTime", "proxy:TestUntoldByServiceAccount", "policy-untold.txtar"},
 	"a bundle that a policy needs was never loaded":       {"policies/bundles:TestStaleness", "cmd/gateway:TestBundles"},
 	"a connection on which the gateway watches a cluster": {"internal/cluster:TestDeadConnection", "proxy:TestDeadConnectionOfState", "policies/bundles:TestDeadConnection"},
+	"a connection to an API server that carries":          {"internal/upstream:TestDeadWatch", "proxy:TestDeadWatchOfClient"},
 	"a bundle server is down or slow":                     {"policies/bundles:TestUnreachable", "policies/bundles:TestAnswers", "cmd/gateway:TestBundles"},
 	"a rate limit's condition cannot be evaluated":        {"cmd/gateway:TestLimitsThatCannotBeEvaluated"},
 	"a rate limit's cost, or key, cannot be evaluated":    {"cmd/gateway:TestLimitsThatCannotBeEvaluated"},

@@ -170,7 +170,7 @@ type UpstreamSpec struct {
 	// isAssumed says that neither the file nor a flag says the dialect of a backend that is named by its URL.
 	isAssumed bool
 	// Protocol is the version of HTTP in which the backend is asked: HTTP1, HTTP2, or Auto for what its servers prefer
-	// behind TLS.
+	// behind TLS; empty is Auto for the dialect Kubernetes, else HTTP1.
 	Protocol HTTPProtocol `json:"protocol"`
 	// TokenFile is a file with the bearer token of what the gateway asks on its own account: the objects that policies
 	// refer to, and what users may do. Empty means none. A path in a file is relative to its directory.
@@ -355,7 +355,6 @@ func Default() *Configuration {
 func defaultUpstream() UpstreamSpec {
 	return UpstreamSpec{
 		Credentials:            PassCredentials,
-		Protocol:               HTTP1Protocol,
 		ConnectTimeoutSeconds:  5,
 		ResponseTimeoutSeconds: 60,
 		BodyTimeoutSeconds:     60,
@@ -364,6 +363,18 @@ func defaultUpstream() UpstreamSpec {
 		MaxConnections:         4096,
 		Balance:                defaultBalance(),
 	}
+}
+
+// SpokenProtocol is the Protocol or, if nothing is said, its default: HTTP/2 if an API server offers it, since a watch on a
+// connection that carries nothing any more is noticed by that alone, and HTTP/1.1 for other backends.
+func (u *UpstreamSpec) SpokenProtocol() HTTPProtocol {
+	switch {
+	case u.Protocol != "":
+		return u.Protocol
+	case u.Dialect == Kubernetes:
+		return AutoProtocol
+	}
+	return HTTP1Protocol
 }
 
 // PlainUpstream returns the settings of an ordinary API of which nothing is known but the base URLs of its servers.

@@ -48,7 +48,7 @@ func wordsOf(t reflect.Type) (words []string, isWord bool) {
 			words = append(words, v.Index(i).String())
 		}
 		switch v.Index(0).Interface().(type) {
-		case ClientCertificates, Dialect, ErrorFormat, Events, TLSVersion, Undescribed, apiserverv1.AudienceMatchPolicyType:
+		case ClientCertificates, Dialect, ErrorFormat, Events, HTTPProtocol, TLSVersion, Undescribed, apiserverv1.AudienceMatchPolicyType:
 			words = append(words, "")
 		}
 		return words, true

@@ -92,7 +92,7 @@ func (v *validator) upstream(path string, u *UpstreamSpec) {
 	if !slices.Contains(dialects, u.Dialect) {
 		v.check(path+".dialect", notOneOf(string(u.Dialect), dialects))
 	}
-	if !slices.Contains(httpProtocols, u.Protocol) {
+	if u.Protocol != "" && !slices.Contains(httpProtocols, u.Protocol) {
 		v.check(path+".protocol", notOneOf(string(u.Protocol), httpProtocols))
 	}
 	v.basePaths(path, u)

@@ -79,6 +79,9 @@ const (
 	maxIdle     = 2
 )
 
+// keepAlive notices within 45 seconds that a machine or a way to it is gone, if nothing on the way answers for it.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3}
+
 // A TooLargeError is the error of reading an answer beyond Options.MaxBytes.
 type TooLargeError struct{ MaxBytes int64 }
 
@@ -139,7 +142,7 @@ func http1() *http.Protocols {
 func newTransport(o *Options) *http.Transport {
 	return &http.Transport{
 		Proxy: o.proxy(), Protocols: http1(), DisableCompression: true,
-		DialContext:         (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive}).DialContext,
 		TLSHandshakeTimeout: connectTimeout, IdleConnTimeout: idleTimeout, MaxIdleConns: maxIdle,
 	}
 }

@@ -214,6 +214,8 @@ type Message struct {
 	// MustEnd says that the lock of the object is kept until the backend can no longer carry the request out: it compares no
 	// version, so that a late write would undo the ones that came since.
 	MustEnd bool
+	// IsWatch says that the answer is a watch of an API server.
+	IsWatch bool
 }
 
 // A Precondition names the version that a backend has to find stored, or it refuses the write.
@@ -296,7 +298,7 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe, Whole: m.Whole,
-		Deadline: e.Deadline(), RunsOn: m.MustEnd,
+		Deadline: e.Deadline(), RunsOn: m.MustEnd, IsWatch: m.IsWatch,
 	}
 	e.nature = Safe
 	if !m.IsSafe {

@@ -33,8 +33,12 @@ var ErrInterrupted = message.ErrInterrupted
 // newBody returns the rest of the answer as a stream.
 func (r *intake) newBody(prefix []byte) *Body {
 	timeout := r.config.Timeouts.Stream
-	if r.length >= 0 {
+	_, isHTTP1 := r.from.(*conn)
+	switch w := r.config.Watches; {
+	case r.length >= 0:
 		timeout = r.req.bodyTimeout(&r.config.Timeouts)
+	case r.req.IsWatch && isHTTP1 && w != nil && w.Period > 0:
+		timeout = w.Period + w.Grace
 	}
 	return &Body{config: r.config, from: r.from, sending: r.sending, prefix: prefix, timeout: timeout, length: r.length}
 }

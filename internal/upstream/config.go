@@ -53,7 +53,10 @@ type Config struct {
 	// defaults. Renew follows a change.
 	TLS      func() *tls.Config
 	Timeouts Timeouts
-	Limits   Limits
+	// Watches says that the backend is an API server: on connections of HTTP/2 it is asked by PING while it is silent. It is
+	// nil for other backends.
+	Watches *Watches
+	Limits  Limits
 	// Ejection, HealthCheck, Retries and Breaker deal with endpoints that fail. Their zero values do nothing, except
 	// for nil Retries: the default.
 	Ejection    balance.Ejection
@@ -92,6 +95,14 @@ type Timeouts struct {
 	// Ping is after what silence a backend of HTTP/2 to which something was sent is asked for a sign of life, and
 	// PingAnswer how long one is waited for.
 	Ping, PingAnswer time.Duration
+}
+
+// Watches are those of an API server, on which nothing may happen for hours.
+type Watches struct {
+	// Period is how long the backend is asked at most to keep a watch open on a connection of HTTP/1.1, where nothing but the
+	// end of the watch shows that the connection still carries it, and Grace how much longer it may be silent. A zero Period
+	// sets no bound.
+	Period, Grace time.Duration
 }
 
 // Limits bound the connections to a backend, and the requests that wait for one.

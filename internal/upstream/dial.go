@@ -69,7 +69,7 @@ func (d *dialer) agree(cn *conn, addr string, protocol Protocol, by time.Time) (
 		return nil, err
 	}
 	return h2conn.New(cn.Conn, h2conn.Config{
-		HeadBytes: d.config.HeadBytes, Ping: d.config.Timeouts.Ping, PingTimeout: d.config.Timeouts.PingAnswer, Write: d.config.Timeouts.Body,
+		HeadBytes: d.config.HeadBytes, Ping: d.config.Timeouts.Ping, PingTimeout: d.config.Timeouts.PingAnswer, AsksSilent: d.config.Watches != nil, Write: d.config.Timeouts.Body,
 		Memory: &d.memory,
 	}, by)
 }

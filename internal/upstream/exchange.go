@@ -182,11 +182,16 @@ func (c *Client) dialFor(client *presence.Client, protocol Protocol, e *endpoint
 
 // dialBy makes a connection to an endpoint by a protocol.
 func (c *Client) dialBy(ctx context.Context, protocol Protocol, e *endpoint, timeout time.Duration) (*connection, error) {
-	made := &connection{endpoint: e, generation: c.pool.generation(), isOwn: protocol != c.config.Protocol, slots: 1}
+	isOwn := protocol != c.config.Protocol
+	made := &connection{endpoint: e, generation: c.pool.generation(), isOwn: isOwn, slots: 1}
 	cn, multiplexed, err := c.dialer.dial(ctx, e, timeout, protocol)
 	switch {
 	case err != nil:
 		return nil, err
+	case !isOwn:
+		c.isHTTP1.Store(multiplexed == nil)
+	}
+	switch {
 	case multiplexed != nil:
 		made.link, made.slots = &session{conn: multiplexed, transport: &c.transport, scheme: c.dialer.scheme()}, multiplexed.Streams()
 	default:

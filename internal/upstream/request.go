@@ -46,6 +46,8 @@ type Request struct {
 	RunsOn bool
 	// IsCall is set for a call of gRPC, whose server knows its deadline, and cancels it when that has passed.
 	IsCall bool
+	// IsWatch is set for a watch: Config.Watches bounds the silence of its answer.
+	IsWatch bool
 	// Timeouts are this request's own; a zero one is the client's.
 	Timeouts RequestTimeouts
 	// Upgrade is the protocol that the head asks to go on in; nil for none. A backend that agrees does not answer: Tunnel

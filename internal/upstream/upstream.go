@@ -32,8 +32,12 @@ type Client struct {
 	origins   []*origin
 	dialled   atomic.Uint64
 	retried   atomic.Uint64
+	isHTTP1   atomic.Bool        // the last connection was of HTTP/1.1
 	stop      context.CancelFunc // ends lookups and health checks
 }
+
+// keepAlive notices within 45 seconds that a machine or a way to it is gone, if nothing on the way answers for it.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3}
 
 // New returns a client for the backend. It makes no connection yet, except for health checks.
 func New(config Config) (*Client, error) {
@@ -42,7 +46,7 @@ func New(config Config) (*Client, error) {
 	if len(config.Endpoints) == 0 {
 		return nil, fmt.Errorf("an upstream must have at least one endpoint")
 	}
-	c.dialer = dialer{net: net.Dialer{KeepAlive: 15 * time.Second, Control: descriptors.Control}, tls: config.TLS, config: &c.config}
+	c.dialer = dialer{net: net.Dialer{KeepAliveConfig: keepAlive, Control: descriptors.Control}, tls: config.TLS, config: &c.config}
 	c.dialer.memory.Budget = config.Budget
 	for i, raw := range config.Endpoints {
 		o, secure, err := newOrigin(raw)
@@ -115,4 +119,12 @@ func (c *Client) Renew() { c.pool.renew() }
 func (c *Client) Close() {
 	c.stop()
 	c.pool.close()
+}
+
+// WatchPeriod returns how long the backend is asked at most to keep a watch open that begins now; 0 for no bound.
+func (c *Client) WatchPeriod() time.Duration {
+	if c == nil || c.config.Watches == nil || c.dialer.mayBeHTTP2() && !c.isHTTP1.Load() {
+		return 0
+	}
+	return c.config.Watches.Period
 }

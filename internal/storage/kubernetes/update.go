@@ -146,7 +146,13 @@ func (s *Store) Pass(w *storage.Write) error { return s.send(w) }
 
 // Read implements storage.Reader. What the server answers passes as it comes.
 func (s *Store) Read(r *storage.Request) error {
-	return r.Send(s.Backend, &storage.Message{IsSafe: true})
+	m := storage.Message{IsSafe: true, IsWatch: r.Info.Options.Watch}
+	if m.IsWatch {
+		if period := s.Backend.Client.WatchPeriod(); period > 0 {
+			m.Target = watchTarget(&r.Exchanges, &r.Info, period)
+		}
+	}
+	return r.Send(s.Backend, &m)
 }
 
 // Refusal implements storage.Updater. The server looks for the stored object before it judges what is to

@@ -45,10 +45,22 @@ type Config struct {
 	// Ping is after what time without a frame from the server it is asked for a sign of life, if something was sent to it
 	// since the last one. The connection ends if none comes within PingTimeout.
 	Ping, PingTimeout time.Duration
+	// AsksSilent says that the server is asked after that time also if nothing was sent to it, while streams are open: a
+	// watch on a connection that carries nothing any more would be silent for ever. Servers of gRPC take offence.
+	AsksSilent bool
 	// Write bounds the time that the server takes nothing of what is written.
 	Write time.Duration
 	// Memory is that of the streams.
 	Memory *Memory
+}
+
+// period is how often the connection is looked at. A frame that came in a period shows that the server was there, if only at
+// its begin. So two periods pass before a silent server is asked.
+func (c *Config) period() time.Duration {
+	if c.AsksSilent {
+		return c.Ping / 2
+	}
+	return c.Ping
 }
 
 // Events are called by the goroutine that reads, without any lock.
@@ -205,7 +217,11 @@ func (c *Conn) look() {
 	if c.err != nil {
 		return
 	}
-	switch isAsked, isDead := c.life.look(c.out.begun); {
+	most := silentPeriods
+	if c.config.AsksSilent && len(c.streams.open) > 0 {
+		most = 1
+	}
+	switch isAsked, isDead := c.life.look(c.out.begun, most); {
 	case isDead:
 		c.end(errSilent)
 	case isAsked:
@@ -213,7 +229,7 @@ func (c *Conn) look() {
 		_ = c.framer.WritePing(false, [8]byte{})
 		c.flush()
 	default:
-		c.life.timer.Reset(c.config.Ping)
+		c.life.timer.Reset(c.config.period())
 	}
 }
 

@@ -29,8 +29,8 @@ func (l *life) hear(written uint64) {
 }
 
 // look is called after each period, and after the time for an answer. It reports whether the server is to be asked for a
-// sign of life, or gave none although it was.
-func (l *life) look(written uint64) (ask, isDead bool) {
+// sign of life, or gave none although it was. It is asked after most periods of silence although nothing was sent to it.
+func (l *life) look(written uint64, most int) (ask, isDead bool) {
 	switch {
 	case l.heard != l.known:
 		l.known, l.periods, l.isAsked = l.heard, 0, false
@@ -38,7 +38,7 @@ func (l *life) look(written uint64) (ask, isDead bool) {
 		return false, true
 	default:
 		l.periods++
-		l.isAsked = written != l.written || l.periods >= silentPeriods
+		l.isAsked = written != l.written || l.periods >= most
 	}
 	return l.isAsked, false
 }

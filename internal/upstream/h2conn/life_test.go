@@ -10,10 +10,10 @@ import (
 // long silence, and is dead if nothing comes then.
 func TestLife(t *testing.T) {
 	var l life
-	written := uint64(0)
+	written, most := uint64(0), silentPeriods
 	look := func(what string, wantAsk, wantDead bool) {
 		t.Helper()
-		if ask, isDead := l.look(written); ask != wantAsk || isDead != wantDead {
+		if ask, isDead := l.look(written, most); ask != wantAsk || isDead != wantDead {
 			t.Errorf("%s: asked %v, dead %v", what, ask, isDead)
 		}
 	}
@@ -30,6 +30,14 @@ func TestLife(t *testing.T) {
 		look("it is silent", false, false)
 	}
 	look("it is silent for long", true, false)
+	look("it did not answer", false, true)
+	l, most = life{}, 1
+	l.hear(written)
+	look("a frame came, and streams are open", false, false)
+	look("it is silent", true, false)
+	l.hear(written)
+	look("it answered", false, false)
+	look("it is silent again", true, false)
 	look("it did not answer", false, true)
 }
 

@@ -16,7 +16,7 @@ func (c *Conn) Run(events Events) {
 	c.events = events
 	c.mu.Lock()
 	if c.err == nil {
-		c.life.timer = time.AfterFunc(c.config.Ping, c.look)
+		c.life.timer = time.AfterFunc(c.config.period(), c.look)
 	}
 	c.mu.Unlock()
 	for {
