@@ -49,7 +49,7 @@ type mutatingPolicies struct {
 	specs map[*manifest.Object]*admissionv1.MutatingAdmissionPolicy
 }
 
-// policy takes a MutatingAdmissionPolicy. v1beta1 and v1alpha1 have the same fields as v1.
+// policy takes a MutatingAdmissionPolicy. v1beta1 and v1alpha1 have the same fields and defaults as v1.
 func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy) {
 	l.useAnnotation(o, p.Annotations)
 	if m.specs == nil {
@@ -67,8 +67,13 @@ func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.
 	})
 }
 
+// binding takes a MutatingAdmissionPolicyBinding. Of its versions v1alpha1 alone has a default for what happens without
+// parameters.
 func (m *mutatingPolicies) binding(l *loader, o *manifest.Object, b *admissionv1.MutatingAdmissionPolicyBinding) {
 	l.useAnnotation(o, b.Annotations)
+	if _, version := o.GroupVersion(); version == "v1alpha1" && b.Spec.ParamRef != nil && b.Spec.ParamRef.ParameterNotFoundAction == nil {
+		b.Spec.ParamRef.ParameterNotFoundAction = new(admissionv1.DenyAction)
+	}
 	compiled, errs := mutate.CompileBinding(b)
 	m.bound.bind(l, o, b.Spec.PolicyName, b.Spec.ParamRef, compiled, errs)
 }

@@ -183,7 +183,7 @@ type paramUse struct {
 func (l *loader) checkParams(set *Set) {
 	for _, b := range l.paramUses {
 		if b.kind == nil && b.ref != nil && !l.isMeant(b.from) {
-			l.At(b.from, Error, "spec.paramRef", "must not be set: the policy has no `paramKind`, so that it reads no parameters")
+			l.At(b.from, Warning, "spec.paramRef", "has no effect: the policy has no `paramKind`, so that it reads no parameters")
 		}
 		kind, ok := params.Kind(b.kind)
 		if !ok || b.ref == nil {

@@ -101,7 +101,12 @@ func (j *inForce) namespaceSelector(o *manifest.Object, at document.Node, m *mat
 	isLocal := func(r *loadedResource) bool { return r.Namespaced || r.isNamespaces() }
 	switch {
 	case m.isClosed() && !slices.ContainsFunc(m.all, isLocal):
-		j.never(o, at.Path(), "selects nothing: no object of %s belongs to a namespace", kindsOf(m.all))
+		const all = "selects every object: no object of %s belongs to a namespace, and such objects are selected by any selector"
+		if o.Kind == "PolicyException" {
+			j.never(o, at.Path(), all, kindsOf(m.all)) // of what it should not be one
+			return
+		}
+		j.seldom(o, at.Path(), all, kindsOf(m.all))
 	case !j.isPlain || j.hasNamespaces || match.AsksForNames(s):
 	case len(j.namespaces) == 0:
 		j.never(o, at.Path(), "cannot be decided: no policy file has a Namespace, no StateSource has the kind, and no upstream is an API server that could be asked for it")
@@ -116,11 +121,16 @@ func (j *inForce) objectSelector(o *manifest.Object, at document.Node, m *matche
 	if s == nil || !m.isClosed() || slices.ContainsFunc(m.all, (*loadedResource).mayHaveLabels) {
 		return
 	}
+	const none = "by their schema the objects of %s have no `metadata.labels`"
+	if s.Matches(labels.Set{}) && o.Kind != "PolicyException" {
+		j.seldom(o, at.Path(), "selects every object: "+none, kindsOf(m.all))
+		return
+	}
 	what := "selects nothing"
 	if s.Matches(labels.Set{}) {
 		what = "selects every object"
 	}
-	j.never(o, at.Path(), "%s: by their schema the objects of %s have no `metadata.labels`", what, kindsOf(m.all))
+	j.never(o, at.Path(), what+": "+none, kindsOf(m.all))
 }
 
 // mayHaveLabels reports whether objects may have labels, as far as the files say.
@@ -161,12 +171,19 @@ func (j *inForce) excluded(o *manifest.Object, block document.Node) {
 		return
 	}
 	rules := rulesIn(memberOf(block, "resourceRules"))
+	severity := Warning // nothing goes unenforced
+	if o.Kind == "PolicyException" {
+		severity = Error
+	}
 	i := 0
 	for n := list.First(); n.Valid(); n = n.Next() {
 		before := len(j.Found)
 		j.block(o, matchBlock{Node: n})
+		for at := range j.Found[before:] {
+			j.Found[before+at].Severity = max(j.Found[before+at].Severity, severity)
+		}
 		if len(j.Found) == before && disjoint(rules, excluding[i:i+1]) {
-			j.At(o, Error, n.Path(), "excludes nothing that `resourceRules` match")
+			j.At(o, severity, n.Path(), "excludes nothing that `resourceRules` match")
 		}
 		i++
 	}

@@ -1,10 +1,12 @@
 package match
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -58,10 +60,10 @@ func validateRule(r *admissionv1.NamedRuleWithOperations, fldPath *field.Path) f
 	seen := sets.New[string]()
 	for i, name := range r.ResourceNames {
 		path := fldPath.Child("resourceNames").Index(i)
-		switch {
-		case name == "":
-			errs = append(errs, field.Required(path, ""))
-		case seen.Has(name):
+		for _, why := range content.IsPathSegmentName(name) {
+			errs = append(errs, field.Invalid(path, name, why))
+		}
+		if seen.Has(name) {
 			errs = append(errs, field.Duplicate(path, name))
 		}
 		seen.Insert(name)
@@ -85,41 +87,44 @@ func validateNames(names []string, fldPath *field.Path, what string, required bo
 	return errs
 }
 
-// validateResources refuses lists in which one entry is part of another, such as 'pods' beside '*'.
+// validateResources refuses lists in which one entry is part of another, such as 'pods' beside '*'. As in kube-apiserver an
+// entry with a subresource is compared with those before it alone, and '*' with the last entry without a subresource.
 func validateResources(resources []string, fldPath *field.Path) field.ErrorList {
 	if len(resources) == 0 {
 		return field.ErrorList{field.Required(fldPath, "")}
 	}
 	var errs field.ErrorList
-	wholly := sets.New[string]() // resources given as x/*
-	everywhere := sets.New[string]()
-	alone := false
+	wholly, everywhere := sets.New[string](), sets.New[string]() // resources given as x/*, subresources given as */x
+	isPlainLast := false
 	for i, name := range resources {
+		path := fldPath.Index(i)
 		if name == "" {
-			errs = append(errs, field.Required(fldPath.Index(i), ""))
+			errs = append(errs, field.Required(path, ""))
 			continue
 		}
-		if strings.Contains(name, "/") {
-			r := split(name)
-			switch {
-			case r.subresource == anyName && r.resource != anyName:
-				wholly.Insert(r.resource)
-			case r.resource == anyName:
-				everywhere.Insert(r.subresource)
-			}
+		of, subresource, isPart := strings.Cut(name, "/")
+		if !isPart {
+			isPlainLast = name != anyName
+			continue
+		}
+		if wholly.Has(of) {
+			errs = append(errs, field.Invalid(path, name, fmt.Sprintf("if '%s/*' is present, must not specify %s", of, name)))
+		}
+		if everywhere.Has(subresource) {
+			errs = append(errs, field.Invalid(path, name, fmt.Sprintf("if '*/%s' is present, must not specify %s", subresource, name)))
+		}
+		if subresource == anyName {
+			wholly.Insert(of)
+		}
+		if of == anyName {
+			everywhere.Insert(subresource)
 		}
 	}
-	for i, name := range resources {
-		r := split(name)
-		switch path := fldPath.Index(i); {
-		case strings.Contains(name, "/") && r.subresource != anyName && r.resource != anyName && (wholly.Has(r.resource) || everywhere.Has(r.subresource)):
-			errs = append(errs, field.Invalid(path, name, "if another entry covers this resource or subresource, must not specify it"))
-		case name == anyName || name == "*/*":
-			alone = true
-		}
+	if len(resources) > 1 && slices.Contains(resources, "*/*") {
+		errs = append(errs, field.Invalid(fldPath, resources, "if '*/*' is present, must not specify other resources"))
 	}
-	if alone && len(resources) > 1 {
-		errs = append(errs, field.Invalid(fldPath, resources, "if '*' or '*/*' is present, must not specify other resources"))
+	if isPlainLast && slices.Contains(resources, anyName) {
+		errs = append(errs, field.Invalid(fldPath, resources, "if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs
 }

@@ -41,7 +41,7 @@ func validateValidation(v *admissionv1.Validation, fldPath *field.Path) field.Er
 	switch message := strings.TrimSpace(v.Message); {
 	case v.Message != "" && message == "":
 		errs = append(errs, field.Invalid(fldPath.Child("message"), v.Message, "must be non-empty if specified"))
-	case strings.Contains(message, "\n"):
+	case strings.ContainsAny(message, "\r\n"):
 		errs = append(errs, field.Invalid(fldPath.Child("message"), v.Message, "must not contain line breaks"))
 	}
 	if v.Reason != nil {
