@@ -262,3 +262,58 @@ func TestAmbiguousElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestAmbiguousLimits: a path that some server reads as one that a limit counts in another way is refused, though all paths have
+// one route. A path that is counted alike in all of its readings passes, and so does one of which files say how it is spelled.
+func TestAmbiguousLimits(t *testing.T) {
+	log := &pathLog{}
+	api := log.server(t, "api")
+	limit := func(terms string) string {
+		return "apiVersion: admission-gateway.io/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: few}\nspec:\n  requests: 1000\n  burst: 1000\n  periodSeconds: 86400\n" + terms
+	}
+	others := append([]string{}, misspelled...) // that a condition does not count as they are
+	for _, path := range misspelledAlone {
+		if !strings.HasPrefix(path, "/admin") {
+			others = append(others, path)
+		}
+	}
+	for name, c := range map[string]struct {
+		terms           string
+		refused, passes []string
+	}{
+		"a condition": {
+			"  match: {matchConditions: [{name: admin, expression: \"request.path.startsWith('/admin')\"}]}\n",
+			others, unambiguous,
+		},
+		"a condition about http": {
+			"  match: {matchConditions: [{name: admin, expression: \"http.path.startsWith('/admin')\"}]}\n",
+			others, unambiguous,
+		},
+		"a condition about a part": {
+			"  match: {matchConditions: [{name: admin, expression: \"request.path.contains('admin')\"}]}\n",
+			[]string{"/pub/%61dmin", "/pub/admin/..", "/pub/x;admin"}, []string{"/pub/a%20b", "/pub/x/../y", "/pub/admin/%20"},
+		},
+		"a key":          {"  keyExpression: request.path\n", []string{"/pub/@scope%2fname", "/a/../b", "/a;b"}, []string{"/a%20b", "/caf%C3%A9"}},
+		"a cost":         {"  cost: \"request.path.startsWith('/dear') ? 10 : 1\"\n", []string{"/x/../dear", "/%64ear"}, []string{"/dear/a%2fb", "/x/../y"}},
+		"something else": {"  match: {matchConditions: [{name: get, expression: \"request.verb == 'get'\"}]}\n", nil, append(append([]string{}, misspelled...), unambiguous...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, address := configured(t, fmt.Sprintf("upstreams:\n- {name: api, endpoints: ['%s'], dialect: Plain}\n", api.URL), limit(c.terms))
+			for _, path := range c.refused {
+				code, content := askRaw(t, address, path)
+				if code != http.StatusBadRequest || !strings.Contains(content, "which the rate limit 'few' counts in another way") {
+					t.Errorf("%s is answered %d %s", path, code, content)
+				}
+			}
+			if got := log.take(); got != "" {
+				t.Errorf("the server got %s", got)
+			}
+			for _, path := range c.passes {
+				if code, content := askRaw(t, address, path); code != http.StatusOK || content != "api "+path {
+					t.Errorf("%s is answered %d %s", path, code, content)
+				}
+			}
+			log.take()
+		})
+	}
+}

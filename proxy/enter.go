@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/listeners"
+	"github.com/admission-gateway/gateway/internal/readings"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -25,15 +26,23 @@ func (h *handler) enter() error {
 	if peer.Made != nil && peer.Made.Name == l.Name {
 		peer.Made = l // the certificates of clients are judged as its settings have it now
 	}
-	if l.Redirect != nil && !isOfACME(pathOf(head.Target)) {
+	if l.Redirect == nil {
+		return nil
+	}
+	path := str(pathOf(head.Target))
+	isChallenge := isOfACME(path)
+	if isChallenge && readings.Any(path, func(reading string) bool { return !isOfACME(reading) }) {
+		return status.BadRequest("the request path '%s' is refused: it could be read as one that is asked for by https alone", path)
+	}
+	if !isChallenge {
 		return redirectedBy(l.Redirect, head.Host, head.Target)
 	}
 	return nil
 }
 
 // isOfACME reports whether a path is one by which an authority looks who has a host (RFC 8555, 8.3). It does so by plain HTTP.
-func isOfACME(path []byte) bool {
-	return strings.HasPrefix(string(path), "/.well-known/acme-challenge/")
+func isOfACME(path string) bool {
+	return strings.HasPrefix(path, "/.well-known/acme-challenge/")
 }
 
 // elsewhere is the answer that sends a client to another URL. It is an error, which ends the request.

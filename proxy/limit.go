@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/internal/readings"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -70,6 +71,11 @@ func (l *limits) enforce() error {
 		Headers: l.headersRead(), Repeated: l.headers.takeRepeated, Frame: l.frame,
 	}
 	l.scope.limits.Charge(&l.charges, &r)
+	if i := &l.handled.Info; i.IsUndescribed && l.scope.limits.Evaluates() && !readings.IsPlain(i.Path) {
+		if err := l.countedAlike(r); err != nil {
+			return err
+		}
+	}
 	if r := l.charges.Repeated(); r.Header != "" {
 		return status.BadRequest("the request has the header '%s' more than once, and the rate limit '%s' reads it", r.Header, r.Rule)
 	}
@@ -103,6 +109,46 @@ func (l *limits) enforce() error {
 	}
 	return nil
 }
+
+// countedAlike refuses a request whose path servers may read as one that would be counted in another way: a client could
+// choose by the spelling of the path which limits count it, and where.
+func (l *limits) countedAlike(r ratelimit.Request) error {
+	var rule, other string
+	r.Repeated = nil
+	if !readings.Any(l.handled.Info.Path, func(reading string) bool {
+		f := cel.NewFrame(l.admission.context())
+		defer f.Release()
+		f.SetDeadline(l.handled.Deadline())
+		f.SetMemory(l.handled.Memory)
+		r.Frame = func() *cel.Frame {
+			asRead := l.limited()
+			asRead.Path = reading
+			f.Vars().SetLimited(&asRead)
+			f.Vars().SetHTTP(&readAs{(*storage.HTTP)(l.handled), reading})
+			return f
+		}
+		var charges ratelimit.Charges
+		l.scope.limits.Charge(&charges, &r)
+		rule, other = l.charges.Differing(&charges), reading
+		return rule != ""
+	}) {
+		return nil
+	}
+	if rule == "" {
+		return status.BadRequest("the request path '%s' is refused: it can be read in too many ways", l.handled.Info.Path)
+	}
+	return status.BadRequest("the request path '%s' is refused: the path could be read as '%s', which the rate limit '%s' counts in another way. "+
+		"Spell it as all servers read it", l.handled.Info.Path, other, rule)
+}
+
+// readAs is a request with the path that a server may read.
+type readAs struct {
+	*storage.HTTP
+	path string
+}
+
+// Path implements cel.HTTP.
+func (r *readAs) Path() string { return r.path }
 
 // decide holds the request against the limits over time. Redis may keep some of them.
 func (l *limits) decide(now time.Time) ratelimit.Decision {
@@ -224,19 +270,24 @@ func (l *limits) frame() *cel.Frame {
 	if l.request.Headers != nil {
 		return f
 	}
+	l.request = l.limited()
+	f.Vars().SetLimited(&l.request)
+	f.Vars().SetHTTP((*storage.HTTP)(l.handled))
+	return f
+}
+
+// limited is what expressions see of the request.
+func (l *limits) limited() cel.Request {
 	address := l.incoming.Peer().IP
 	if l.who.client != l.incoming.Peer().Addr {
 		address = l.who.client.String()
 	}
-	l.request = cel.Request{
+	return cel.Request{
 		Verb: l.handled.Info.VerbName(), Path: l.handled.Info.Path, Group: l.handled.Info.Group, Version: l.handled.Info.Version, Resource: l.handled.Info.Resource,
 		Subresource: l.handled.Info.Subresource, Namespace: l.handled.Info.Namespace, Name: l.handled.Info.Name,
 		User:          cel.User{Name: l.who.user.Name, UID: l.who.user.UID, Groups: l.who.user.Groups, Extra: l.who.user.Extra},
 		ClientAddress: address, Headers: l.headersRead(), Query: l.handled.Info.Query, BodyBytes: l.announced(),
 	}
-	f.Vars().SetLimited(&l.request)
-	f.Vars().SetHTTP((*storage.HTTP)(l.handled))
-	return f
 }
 
 // announced is how long the body is, or may become if the client does not declare it beforehand.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/index"
+	"github.com/admission-gateway/gateway/internal/readings"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
@@ -75,6 +76,8 @@ type Policy struct {
 	rules []rule // the first one that matches decides
 	index index.Index
 	other Decision // of requests that no rule matches
+	// hasPaths says that a rule names paths that are no resources.
+	hasPaths bool
 }
 
 // A rule is one of a policy's. Kubernetes' evaluator has it alone, and says if it matches.
@@ -112,6 +115,7 @@ func (p *Policy) add(position int, in *auditinternal.Policy, r auditinternal.Pol
 	if r.OmitManagedFields != nil {
 		d.OmitManagedFields = *r.OmitManagedFields
 	}
+	p.hasPaths = p.hasPaths || len(r.NonResourceURLs) > 0
 	r.Level = matched
 	p.rules = append(p.rules, rule{policy.NewPolicyRuleEvaluator(&auditinternal.Policy{Rules: []auditinternal.PolicyRule{r}}), d, isForAll(&r)})
 	if len(r.Resources) == 0 {
@@ -149,11 +153,39 @@ func bitsOf(omitted []auditinternal.Stage) (set uint8) {
 	return set
 }
 
-// Decide returns what the policy says of a request: its method, its path and its user.
+// Decide returns what the policy says of a request: its method, its path and its user. Of a path that servers read in
+// different ways it has all that the policy says of any of them: how a client spells a path must not decide what is recorded.
 func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 	if p == nil {
 		return Decision{}
 	}
+	d := p.decide(i, i.Path, u)
+	if p.hasPaths && !i.IsResource {
+		if readings.Any(i.Path, func(reading string) bool {
+			d = d.and(p.decide(i, reading, u))
+			return false
+		}) { // it has more readings than can be looked at
+			for at := range p.rules {
+				d = d.and(p.rules[at].decision)
+			}
+		}
+	}
+	return d
+}
+
+// and returns a decision that records all that either does.
+func (d Decision) and(other Decision) Decision {
+	switch {
+	case other.Level == None:
+		return d
+	case d.Level == None:
+		return other
+	}
+	return Decision{max(d.Level, other.Level), d.OmitManagedFields && other.OmitManagedFields, d.omitted & other.omitted}
+}
+
+// decide is Decide for one reading of the path.
+func (p *Policy) decide(i *resource.Info, path string, u *identity.User) Decision {
 	if len(p.rules) > 0 && p.rules[0].isForAll {
 		return p.rules[0].decision // as in a policy for all requests
 	}
@@ -176,7 +208,7 @@ func (p *Policy) Decide(i *resource.Info, u *identity.User) Decision {
 	a.record = authorizer.AttributesRecord{
 		User: &a.user, Verb: i.VerbName(), Namespace: i.Namespace, APIGroup: i.Group, APIVersion: i.Version,
 		Resource: i.Resource, Subresource: i.Subresource, Name: either(i.Name, selectedName(i)), ResourceRequest: i.IsResource,
-		Path: i.Path,
+		Path: path,
 	}
 	d := p.other
 	for ; position >= 0; position = rules.Next() {

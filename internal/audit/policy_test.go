@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -55,6 +56,40 @@ func TestDecide(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%+v by %+v: %s, want %s", c.info, c.user, got, c.want)
+		}
+	}
+}
+
+// TestDecideByPath: a path that servers read in different ways is recorded as the one that is recorded most.
+func TestDecideByPath(t *testing.T) {
+	p, errs := Compile(&auditv1.Policy{Rules: []auditv1.PolicyRule{
+		{Level: "None", NonResourceURLs: []string{"/healthz", "/public/*"}},
+		{Level: "Request", NonResourceURLs: []string{"/admin", "/admin/*"}, OmitStages: []auditv1.Stage{"RequestReceived"}},
+		{Level: "RequestResponse", NonResourceURLs: []string{"/keys/*"}, OmitStages: []auditv1.Stage{"Panic"}},
+		{Level: "Metadata", Verbs: []string{"get"}, OmitStages: []auditv1.Stage{"ResponseStarted"}},
+	}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	const metadata = "Metadata RequestReceived ResponseComplete Panic"
+	for path, want := range map[string]string{
+		"/healthz": "None", "/public/x": "None", "/public/a%20b": "None", "/public/a//b": "None", "/other": metadata, "/other/a%2fb": metadata,
+		"/admin": "Request ResponseStarted ResponseComplete Panic", "/keys/1": "RequestResponse RequestReceived ResponseStarted ResponseComplete",
+		"/public/../admin":     "Request ResponseStarted ResponseComplete Panic", // as /admin
+		"/public/%2e%2e/admin": "Request ResponseStarted ResponseComplete Panic",
+		"/public/..%2fother":   metadata, "/healthz;x": metadata,
+		"/keys/../public/x": "RequestResponse RequestReceived ResponseStarted ResponseComplete",
+		"/public/" + strings.Repeat(`;//%2f\`, 60) + "/%252525252525252525": "RequestResponse RequestReceived ResponseStarted ResponseComplete Panic",
+	} {
+		d := p.Decide(&resource.Info{Verb: resource.VerbGet, Path: path}, &identity.User{})
+		got := d.Level.String()
+		for s := RequestReceived; s <= Panic; s++ {
+			if d.Has(s) {
+				got += " " + s.String()
+			}
+		}
+		if got != want {
+			t.Errorf("%.60s: %s, want %s", path, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"bytes"
 	"net/netip"
 
 	"github.com/admission-gateway/gateway/internal/index"
@@ -110,6 +111,23 @@ func (c *Charges) Reset() {
 
 // maxKeptKeys is how much memory for keys is kept for the next request, in bytes.
 const maxKeptKeys = 4 << 10
+
+// Differing returns the name of a rule that other charges of the same rules have with another key or cost, or that only one of
+// them has; "" if there is none.
+func (c *Charges) Differing(other *Charges) string {
+	for i := range max(len(c.list), len(other.list)) {
+		switch {
+		case i >= len(other.list):
+			return c.list[i].Rule.Name
+		case i >= len(c.list):
+			return other.list[i].Rule.Name
+		}
+		if a, b := &c.list[i], &other.list[i]; a.rule != b.rule || a.Cost != b.Cost || !bytes.Equal(a.Key, b.Key) {
+			return a.Rule.Name
+		}
+	}
+	return ""
+}
 
 // All are the charges. What is in them is valid until Reset.
 func (c *Charges) All() []Charge { return c.list }

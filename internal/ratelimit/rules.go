@@ -155,6 +155,8 @@ func search(lists []*index.List, i *resource.Info) (s index.Search) {
 type Scoped struct {
 	rules *Rules
 	lists []*index.List
+	// evaluates says that a rule has expressions.
+	evaluates bool
 }
 
 // For returns the rules for the verb and the resource or subresource of a request that comes by a route; nil if there are
@@ -165,8 +167,17 @@ func (r *Rules) For(i *resource.Info, place *resource.Place) *Scoped {
 	if len(found) == 0 {
 		return nil
 	}
-	return &Scoped{r, append([]*index.List(nil), found...)}
+	s := &Scoped{rules: r, lists: append([]*index.List(nil), found...)}
+	positions := search(s.lists, i)
+	for at := positions.Next(); at >= 0; at = positions.Next() {
+		l := &r.list[at].limit
+		s.evaluates = s.evaluates || len(l.Conditions) > 0 || l.KeyProgram != nil || l.Cost != nil
+	}
+	return s
 }
+
+// Evaluates reports whether it may depend on expressions how a request is counted.
+func (s *Scoped) Evaluates() bool { return s != nil && s.evaluates }
 
 // Len is how many rules may count a request.
 func (s *Scoped) Len(i *resource.Info) (n int) {
