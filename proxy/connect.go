@@ -251,7 +251,7 @@ func (h *handler) forward(isRead bool) (err error) {
 		}
 		m.Body = h.request.Body
 	default:
-		m.Upload = h.incoming.Upload()
+		m.Upload = h.incoming.Upload(h.request.IsLastingCall())
 		if limit := h.request.Limits.Upload; limit > 0 {
 			if m.Upload.Length() > limit {
 				return tooLong(limit)

@@ -1,18 +1,24 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/h2/h2test"
@@ -49,55 +55,61 @@ func TestGRPCRetry(t *testing.T) {
 	}
 }
 
-// TestResetCalls: a call whose stream the backend ends is ended in the same way, before its answer and within it, so that the
-// client knows why: a server of gRPC cancels what has no time left. Another request is refused, and learns of it in words.
-func TestResetCalls(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// frontOf returns a client of a gateway before one upstream, which a test may change.
+func frontOf(t *testing.T, upstream string, change func(*config.Configuration)) (*Gateway, *h2test.Client) {
+	t.Helper()
+	c, err := config.Load("", config.Flags{Upstream: upstream, Dialect: "Plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := make(chan struct{})
-	backend := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
-		if method, _ := grpc.MethodFromServerStream(s); method == "/a.B/Begun" {
-			if err := s.SendHeader(nil); err != nil {
-				return err
-			}
+	change(c)
+	g := newTestGateway(t, c, noPolicies)
+	return g, h2test.Dial(t, serveGateway(t, g, nil))
+}
+
+// byHTTP2 makes the upstream one of HTTP/2.
+func byHTTP2(c *config.Configuration) { c.Upstreams[0].Protocol = config.HTTP2Protocol }
+
+// callOfGRPC returns the fields of a call.
+func callOfGRPC(path string, more ...string) []string {
+	return append(append(h2test.Post(path), "content-type: application/grpc", "te: trailers"), more...)
+}
+
+// serveHTTP2 serves HTTP/2 without TLS.
+func serveHTTP2(t *testing.T, h http.HandlerFunc) (url string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestResetCalls: a call whose stream the backend ends is ended in the same way, before its answer and within it, so that the
+// client knows why. Another request is refused, and learns of it in words.
+func TestResetCalls(t *testing.T) {
+	failing := serveHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/a.B/Begun" {
+			w.(http.Flusher).Flush()
+			time.Sleep(50 * time.Millisecond) // for the client to have the head
 		}
-		<-over // not for its context, whose end it would answer before the server resets the stream
-		return nil
-	}))
-	go func() { _ = backend.Serve(l) }() // until Stop
-	defer backend.Stop()
-	defer close(over)
-	failing := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
-	failing.Config.Protocols = new(http.Protocols)
-	failing.Config.Protocols.SetUnencryptedHTTP2(true)
-	failing.Start()
-	defer failing.Close()
-	front := func(upstream string) *h2test.Client {
-		c, err := config.Load("", config.Flags{Upstream: upstream, Dialect: "Plain"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Upstreams[0].Protocol = config.HTTP2Protocol
+		panic(http.ErrAbortHandler)
+	})
+	_, begun := frontOf(t, failing, byHTTP2)
+	_, silent := frontOf(t, failing, func(c *config.Configuration) {
+		byHTTP2(c)
 		c.Upstreams[0].CircuitBreaker = &config.CircuitBreaker{ConsecutiveFailures: 1, OpenSeconds: 3600}
-		return h2test.Dial(t, serveGateway(t, newTestGateway(t, c, noPolicies), nil))
-	}
-	calls, failures := front("http://"+l.Addr().String()), front(failing.URL)
-	call := func(path string) []string {
-		return append(h2test.Post(path), "content-type: application/grpc", "te: trailers", "grpc-timeout: 20m")
-	}
+	})
 	for i, c := range []struct {
 		client *h2test.Client
 		fields []string
 		status string // of the answer, or of what there is of it; "" for none
 		code   http2.ErrCode
 	}{
-		{calls, call("/a.B/Silent"), "", http2.ErrCodeCancel},
-		{calls, call("/a.B/Begun"), "200", http2.ErrCodeCancel},
-		{calls, call("/a.B/Silent"), "", http2.ErrCodeCancel}, // the circuit is closed: no failure was counted
-		{failures, call("/a.B/Silent"), "", http2.ErrCodeInternal},
-		{failures, h2test.Post("/a"), "503", 0}, // but now it is open
+		{begun, callOfGRPC("/a.B/Begun"), "200", http2.ErrCodeInternal},
+		{silent, callOfGRPC("/a.B/Silent"), "", http2.ErrCodeInternal},
+		{silent, h2test.Post("/a"), "503", 0}, // the circuit is open
 	} {
 		id := uint32(2*i + 1)
 		c.client.Head(t, id, true, c.fields...)
@@ -106,6 +118,146 @@ func TestResetCalls(t *testing.T) {
 			t.Errorf("%d: the answer is %q, its end %s %+v", i, a.Status(), a.Reset, a)
 		}
 	}
+}
+
+// TestCallDeadlines: the gateway itself ends a call whose deadline passes, before its answer, within it, and while the client
+// sends: by DEADLINE_EXCEEDED, which is no failure of the backend, and by a reset of the backend's stream.
+func TestCallDeadlines(t *testing.T) {
+	ended := make(chan struct{}, 10)
+	backend := serveHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/a.B/Begun" {
+			w.Header().Set("Content-Type", "application/grpc")
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+		ended <- struct{}{}
+	})
+	_, client := frontOf(t, backend, func(c *config.Configuration) {
+		byHTTP2(c)
+		c.Upstreams[0].CircuitBreaker = &config.CircuitBreaker{ConsecutiveFailures: 1, OpenSeconds: 3600}
+	})
+	for i, c := range []struct {
+		path  string
+		isEnd bool
+	}{{"/a.B/Silent", true}, {"/a.B/Begun", true}, {"/a.B/Silent", false}, {"/a.B/Begun", false}} {
+		id := uint32(2*i + 1)
+		client.Head(t, id, c.isEnd, callOfGRPC(c.path, "grpc-timeout: 30m")...)
+		if !c.isEnd {
+			h2test.Must(t, client.WriteData(id, false, []byte("message")))
+		}
+		a := client.Read(t, id)[id]
+		fields := strings.Join(append(a.Fields, a.Trailers...), "; ")
+		if a.Status() != "200" || !strings.Contains(fields, "grpc-status: 4") {
+			t.Errorf("%d: the answer is %s, its end %s", i, fields, a.Reset)
+		}
+		<-ended
+	}
+}
+
+// TestWhoMayLast: whether a call may last is the upstream's and the route's affair. What says of itself that it is a call, and
+// is sent elsewhere, is bounded as any request is, and so is what is no call.
+func TestWhoMayLast(t *testing.T) {
+	for name, c := range map[string]struct {
+		protocol config.HTTPProtocol
+		isGRPC   bool // the route says so
+		method   string
+		media    string
+		lasts    bool
+	}{
+		"a call by HTTP/2":                    {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc", lasts: true},
+		"a call, with a subtype":              {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc+proto", lasts: true},
+		"a call by a route that says so":      {protocol: config.HTTP1Protocol, isGRPC: true, method: "POST", media: "application/grpc", lasts: true},
+		"the type alone":                      {protocol: config.HTTP1Protocol, method: "POST", media: "application/grpc"},
+		"the type alone, Auto":                {protocol: config.AutoProtocol, method: "POST", media: "application/grpc"},
+		"a GET of that type":                  {protocol: config.HTTP2Protocol, method: "GET", media: "application/grpc"},
+		"a PUT of that type":                  {protocol: config.HTTP2Protocol, isGRPC: true, method: "PUT", media: "application/grpc"},
+		"another request by HTTP/2":           {protocol: config.HTTP2Protocol, method: "POST", media: "application/json"},
+		"gRPC-Web":                            {protocol: config.HTTP2Protocol, method: "POST", media: "application/grpc-web"},
+		"another request by a route for gRPC": {protocol: config.HTTP1Protocol, isGRPC: true, method: "POST", media: "application/json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			release := make(chan struct{})
+			h := func(http.ResponseWriter, *http.Request) { <-release }
+			url := ""
+			if c.protocol == config.HTTP2Protocol {
+				url = serveHTTP2(t, h)
+			} else {
+				s := httptest.NewServer(http.HandlerFunc(h))
+				t.Cleanup(s.Close)
+				url = s.URL
+			}
+			t.Cleanup(func() { close(release) })
+			_, client := frontOf(t, url, func(conf *config.Configuration) {
+				conf.Upstreams[0].Protocol, conf.Upstreams[0].ResponseTimeoutSeconds = c.protocol, 1
+				conf.Routes[0].GRPC = c.isGRPC
+			})
+			client.Head(t, 1, true, append(append([]string{":method: " + c.method}, h2test.Get("/a.B/C")[1:]...), "content-type: "+c.media)...)
+			client.Head(t, 3, true, append(append([]string{":method: " + c.method}, h2test.Get("/a.B/D")[1:]...), "content-type: "+c.media)...)
+			if c.lasts {
+				h2test.Must(t, client.Conn.SetReadDeadline(time.Now().Add(2500*time.Millisecond)))
+				for {
+					if e, err := client.Next(); err != nil {
+						break
+					} else if e.Kind == http2.FrameHeaders {
+						t.Fatalf("the call ended: %v", e)
+					}
+				}
+				return
+			}
+			for id, a := range client.Read(t, 1, 3) {
+				if a.Status() != "504" && !strings.Contains(strings.Join(a.Fields, "; "), "grpc-status: 4") {
+					t.Errorf("%d is answered %v", id, a.Fields)
+				}
+			}
+		})
+	}
+}
+
+// TestCancelledCall: a call that its client cancels is cancelled at the server, a unary one too, whose answer has not begun.
+func TestCancelledCall(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, ended := make(chan struct{}, 3), make(chan error, 3)
+	backend := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		began <- struct{}{}
+		<-s.Context().Done()
+		ended <- s.Context().Err()
+		return s.Context().Err()
+	}))
+	go func() { _ = backend.Serve(l) }() // until Stop
+	defer backend.Stop()
+	c, err := config.Load("", config.Flags{Upstream: "http://" + l.Addr().String(), Dialect: "Plain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHTTP2(c)
+	address := serveGateway(t, newTestGateway(t, c, noPolicies), nil)
+	client, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- client.Invoke(ctx, "/a.B/Unary", &emptypb.Empty{}, &emptypb.Empty{}) }()
+	<-began
+	cancel()
+	if err := <-done; grpcstatus.Code(err) != grpccodes.Canceled {
+		t.Errorf("the client has %v", err)
+	}
+	if err := <-ended; err != context.Canceled {
+		t.Errorf("the server has %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := client.Invoke(ctx, "/a.B/Unary", &emptypb.Empty{}, &emptypb.Empty{}); grpcstatus.Code(err) != grpccodes.DeadlineExceeded {
+		t.Errorf("after its deadline the client has %v", err)
+	}
+	<-began
+	<-ended
 }
 
 // TestCalls: of the methods that clients name only those that a backend has are kept, and not any number of them.

@@ -107,6 +107,9 @@ func (h *handler) finish() {
 		if h.trail.story != nil {
 			found = append(found, audit.Annotation{Key: audit.Explained, Value: "true"})
 		}
+		if h.request.IsUnknown() {
+			found = append(found, audit.Annotation{Key: audit.Outcome, Value: "unknown"})
+		}
 		h.trail.events.End(r.Outcome.Code, p != nil, found)
 		if h.route != nil && h.route.backend.events != nil {
 			recordEvents(h, r.Outcome.Code)

@@ -171,7 +171,7 @@ func (g *Gateway) Judge(c *config.Configuration, table *routing.Table) ([]Listen
 
 // configuredListener makes a listener of the configuration.
 func (s *common) configuredListener(l *listening, c *config.Configuration, one *config.Listener, before *Gateway) (*listeners.Listener, error) {
-	made := &listeners.Listener{Name: one.Name, Addresses: []string{one.Listen}, Hosts: one.Hosts}
+	made := &listeners.Listener{Name: one.Name, Addresses: []string{one.Listen}, Hosts: one.Hosts, ServesHalf: one.ServesHalfClosed()}
 	if r := one.RedirectToHTTPS; r != nil {
 		made.Redirect = &listeners.Redirect{Code: int(r.Code), Port: int(r.Port)}
 	}

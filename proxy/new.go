@@ -113,11 +113,14 @@ func largestBody(c *config.Configuration) int64 {
 	return largest
 }
 
-// limitsOn returns the limits of requests that come by a route.
-func (g *Gateway) limitsOn(c *config.Configuration, r *config.Route) storage.Limits {
+// limitsOn returns the limits of requests that come by a route to an upstream, which is nil if there is none.
+func (g *Gateway) limitsOn(c *config.Configuration, u *config.UpstreamSpec, r *config.Route) storage.Limits {
 	limits := limitsOf(&c.Limits, cmp.Or(r.BodyBytes, c.Limits.BodyBytes))
 	limits.Upload, limits.Refused = r.BodyBytes, g.requestLimits.Refused
 	limits.Timeouts = upstream.RequestTimeouts{Answer: r.ResponseTimeoutSeconds.Duration(), Body: r.BodyTimeoutSeconds.Duration()}
+	if u != nil {
+		limits.ContinuesWrites, limits.LastsCalls = u.ContinuesWrites(r), u.LastsCalls(r)
+	}
 	return limits
 }
 
@@ -169,7 +172,7 @@ func (g *Gateway) ownRoutes(r *routeTable, o *Options, before *Gateway) (own []*
 			host: one.Host, spans: []span{{from, to}}, backend: b, rules: rewrite.New(from, to, u.HostOn(&one), u.Authorities()...),
 			place:       resource.Place{Host: one.Host, Upstream: one.Upstream, Route: one.Name},
 			way:         telemetry.Way{Route: one.Name, Upstream: one.Upstream},
-			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, &one),
+			undescribed: u.UndescribedOn(&one), errorFormat: u.ErrorFormatOn(&one), errorTemplate: u.ErrorTemplateOn(&one), cors: newCORS(one.CORS), limits: g.limitsOn(c, u, &one),
 		})
 	}
 	return own, nil

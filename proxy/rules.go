@@ -181,7 +181,7 @@ func (c *compiler) route(rule *routing.Route, matches []routing.Match, a routing
 			Host: a.Host, Upstream: to.backend.name, Route: name, Rule: rule.Rule, Gateway: listener.Gateway, Listener: listener.Section,
 		},
 		way:    telemetry.Way{Route: name, Upstream: to.backend.name, Rule: rule.Rule, Listener: listener.Name()},
-		limits: c.gateway.limitsOn(c.options.Config, &config.Route{}),
+		limits: c.gateway.limitsOn(c.options.Config, to.backend.settings, &config.Route{GRPC: rule.Kind == "GRPCRoute"}),
 	}
 	if u := to.spec; u != nil {
 		on := &config.Route{}

@@ -8,6 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/server"
+	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/story"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -115,7 +116,7 @@ func recorded(h *handler) *telemetry.Record {
 	r := &h.trail.record
 	r.Client, r.User = h.who.client, h.who.user.Name
 	r.InForce = h.gateway.inForce(h.set)
-	r.Outcome.Code = cmp.Or(h.trail.refused, h.request.Response.Status())
+	r.Outcome.Code = cmp.Or(h.trail.refused, h.request.Response.Status(), status.ClientClosedRequest)
 	if report := &h.admission.report; !report.IsEmpty() {
 		r.Outcome.Noted = notedIn(report)
 	}

@@ -27,6 +27,8 @@ const (
 	FailedIn = "admission-gateway.io/failed-in"
 	// Explained says that the request was only explained: nothing of it reached the backend.
 	Explained = "admission-gateway.io/explained"
+	// Outcome says that the result of a write is not known: its client left while the backend was carrying it out.
+	Outcome = "admission-gateway.io/outcome"
 	// ConfigurationHash and PoliciesHash name what decided over a request.
 	ConfigurationHash = "admission-gateway.io/configuration"
 	PoliciesHash      = "admission-gateway.io/policies"

@@ -198,6 +198,8 @@ type UpstreamSpec struct {
 	// Undescribed says what happens to requests that no policy file describes; empty is Pass. Only an upstream
 	// of the dialect Plain has such requests.
 	Undescribed Undescribed `json:"undescribed"`
+	// AbandonedWrites says what happens to a write that was sent when its client leaves; empty is Cancel.
+	AbandonedWrites AbandonedWrites `json:"abandonedWrites"`
 	// ConnectTimeoutSeconds bounds the making of a connection.
 	ConnectTimeoutSeconds Seconds `json:"connectTimeoutSeconds"`
 	// ResponseTimeoutSeconds bounds the time from the start of a request to the end of the answer's head.
@@ -246,6 +248,11 @@ type Route struct {
 	// Undescribed is the upstream's setting of this name for the requests of this route; empty leaves the
 	// upstream's.
 	Undescribed Undescribed `json:"undescribed"`
+	// AbandonedWrites is the upstream's setting of this name for the requests of this route; empty leaves the upstream's.
+	AbandonedWrites AbandonedWrites `json:"abandonedWrites"`
+	// GRPC says that calls of gRPC may last: they are not subject to ResponseTimeoutSeconds and the like. By an upstream of
+	// the protocol HTTP2 they always may.
+	GRPC bool `json:"grpc"`
 	// CORS says which scripts may read answers; nil leaves it to the backend.
 	CORS *CORS `json:"cors"`
 }

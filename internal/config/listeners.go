@@ -32,6 +32,9 @@ type Listener struct {
 	HSTS *HSTS `json:"hsts"`
 	// ProxyProtocol is for load balancers that say by the PROXY protocol, version 1 or 2, who the client is.
 	ProxyProtocol *ProxyProtocol `json:"proxyProtocol"`
+	// HalfClose says whether a client that closes its end of a connection of HTTP/1.1 has left; empty is Abandon.
+	// Listeners that share an address have the same.
+	HalfClose HalfClose `json:"halfClose"`
 }
 
 // RedirectToHTTPS sends clients elsewhere.
@@ -115,6 +118,9 @@ func (v *validator) listener(path string, c *Configuration, i int) {
 		v.check(fmt.Sprintf("%s.hosts[%d]", path, j), takenHostProblem(host))
 	}
 	v.listenerTLS(path+".tls", l.TLS)
+	if l.HalfClose != "" && !slices.Contains(halfCloses, l.HalfClose) {
+		v.check(path+".halfClose", notOneOf(string(l.HalfClose), halfCloses))
+	}
 	if r := l.RedirectToHTTPS; r != nil {
 		if l.TLS != nil {
 			v.check(path+".redirectToHTTPS", fmt.Sprintf("must not be set where `%s.tls` is", path))
@@ -155,6 +161,8 @@ func (v *validator) beside(path string, c *Configuration, i int) {
 			v.check(path+".tls", fmt.Sprintf("must be set, or not, as in the listener '%s', which has the same address", other.Name))
 		case !reflect.DeepEqual(other.ProxyProtocol, l.ProxyProtocol):
 			v.check(path+".proxyProtocol", fmt.Sprintf("must be the same as in the listener '%s', which has the same address", other.Name))
+		case other.ServesHalfClosed() != l.ServesHalfClosed():
+			v.check(path+".halfClose", fmt.Sprintf("must be the same as in the listener '%s', which has the same address", other.Name))
 		case len(l.Hosts) == 0 && len(other.Hosts) == 0:
 			v.check(path+".hosts", fmt.Sprintf("Required value: the listener '%s' takes all other requests to the address", other.Name))
 		}

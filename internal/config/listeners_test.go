@@ -81,6 +81,10 @@ func TestListenerProblems(t *testing.T) {
 		{"the PROXY protocol of nobody", "listeners: [{name: a, listen: ':1', proxyProtocol: {}}]\n", "gateway.yaml:3: listeners[0].proxyProtocol.from: Required value: must name the peers that begin connections with the PROXY protocol"},
 		{"one address, TLS and plain", "listen: ':1'\nlisteners: [{name: a, listen: ':1', hosts: [a.example], " + pair + "}]\n", "gateway.yaml:4: listeners[0].tls: must be set, or not, as in the listener 'listen', which has the same address"},
 		{"one address, introduced and not", "listen: ':1'\nlisteners: [{name: a, listen: ':1', hosts: [a.example], proxyProtocol: {from: [10.0.0.1]}}]\n", "gateway.yaml:4: listeners[0].proxyProtocol: must be the same as in the listener 'listen', which has the same address"},
+		{"half-closed connections", "listeners: [{name: a, listen: ':1', halfClose: serve}]\n", "gateway.yaml:3: listeners[0].halfClose: must be 'Abandon' or 'Serve', not 'serve'"},
+		{"one address, half-closed connections served and not", "listeners: [{name: a, listen: ':1', hosts: [a.example], halfClose: Serve}, {name: b, listen: ':1', halfClose: Abandon}, {name: c, listen: ':1', hosts: [c.example]}]\n", "" +
+			"gateway.yaml:3: listeners[1].halfClose: must be the same as in the listener 'a', which has the same address\n" +
+			"gateway.yaml:3: listeners[2].halfClose: must be the same as in the listener 'a', which has the same address"},
 		{"one address, any host twice", "listen: ':1'\nlisteners: [{name: a, listen: ':1'}]\n", "gateway.yaml:4: listeners[0].hosts: Required value: the listener 'listen' takes all other requests to the address"},
 		{"one address, a host twice", "listeners: [{name: a, listen: ':1', hosts: [a.example, '*.example']}, {name: b, listen: ':1', hosts: ['*.example']}]\n", "gateway.yaml:3: listeners[1].hosts[0]: must not be '*.example', which the listener 'a' takes on the same address"},
 		{"the admin listener's address", "listeners: [{name: a, listen: '127.0.0.1:8081'}]\n", "gateway.yaml:1: admin.listen: the address '127.0.0.1:8081' must not be both the public and the admin listener's"},

@@ -135,7 +135,7 @@ func (c *Configuration) decode(o *manifest.Object) []*manifest.Error {
 	}{Configuration: c})
 	for _, e := range errs {
 		switch e.Path {
-		case "hosts", "hsts", "proxyProtocol", "redirectToHTTPS": // which an author may look for beside `listen` and `tls`
+		case "halfClose", "hosts", "hsts", "proxyProtocol", "redirectToHTTPS": // which an author may look for beside `listen` and `tls`
 			e.Msg = "unknown field: it belongs to one of the `listeners`, which may take the place of `listen` and `tls`"
 		}
 	}

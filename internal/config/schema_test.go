@@ -30,8 +30,8 @@ import (
 // wordLists returns the lists of words that the reader compares with.
 func wordLists() []any {
 	return []any{
-		admitOns, anonymous, auditModes, clientCertificates, credentials, dialects, errorFormats, eventWays, explainedValues,
-		fieldNames, forwarded, httpProtocols, loggedRequests, logFormats, logLevels, metricNames, protocols, redisModes, regoVersions, requestIDs,
+		abandonedWriteWays, admitOns, anonymous, auditModes, clientCertificates, credentials, dialects, errorFormats, eventWays, explainedValues,
+		fieldNames, forwarded, halfCloses, httpProtocols, loggedRequests, logFormats, logLevels, metricNames, protocols, redisModes, regoVersions, requestIDs,
 		tlsVersions, underscores, undescribedWays, writeLocks, []apiserverv1.AudienceMatchPolicyType{apiserverv1.AudienceMatchPolicyMatchAny},
 	}
 }
@@ -48,7 +48,7 @@ func wordsOf(t reflect.Type) (words []string, isWord bool) {
 			words = append(words, v.Index(i).String())
 		}
 		switch v.Index(0).Interface().(type) {
-		case ClientCertificates, Dialect, ErrorFormat, Events, HTTPProtocol, TLSVersion, Undescribed, apiserverv1.AudienceMatchPolicyType:
+		case AbandonedWrites, ClientCertificates, Dialect, ErrorFormat, Events, HalfClose, HTTPProtocol, TLSVersion, Undescribed, apiserverv1.AudienceMatchPolicyType:
 			words = append(words, "")
 		}
 		return words, true

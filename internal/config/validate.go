@@ -100,6 +100,7 @@ func (v *validator) upstream(path string, u *UpstreamSpec) {
 	v.credentials(path, u)
 	v.upgrades(path, u)
 	v.undescribed(path+".undescribed", u.Undescribed, u)
+	v.abandonedWrites(path, u.AbandonedWrites)
 	v.errorFormat(path, u.ErrorFormat, u.ErrorTemplate, u)
 	v.events(path+".events", u)
 	v.within(path+".connectTimeoutSeconds", u.ConnectTimeoutSeconds, 1, maxSeconds)
@@ -135,6 +136,7 @@ func (v *validator) routes(c *Configuration) {
 			v.check(path+".upstream", fmt.Sprintf("must be the name of one of the `upstreams`, not '%s'", r.Upstream))
 		}
 		v.undescribed(path+".undescribed", r.Undescribed, c.upstreamOf(&r))
+		v.abandonedWrites(path, r.AbandonedWrites)
 		v.errorFormat(path, r.ErrorFormat, r.ErrorTemplate, c.upstreamOf(&r))
 		at := place{r.Host, r.PathPrefix}
 		if first, isTaken := places[at]; isTaken {

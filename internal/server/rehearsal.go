@@ -37,7 +37,7 @@ func (x *rehearsal) ReadBody(limit int64) ([]byte, error) {
 func (x *rehearsal) HasArrived() bool { return true }
 
 // Upload implements Exchange.
-func (x *rehearsal) Upload() message.Upload { return &rehearsedUpload{bytes.NewReader(x.body)} }
+func (x *rehearsal) Upload(bool) message.Upload { return &rehearsedUpload{bytes.NewReader(x.body)} }
 
 // BodyBytes implements Exchange.
 func (x *rehearsal) BodyBytes() int64 { return int64(len(x.body)) }

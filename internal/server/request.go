@@ -65,8 +65,8 @@ type Exchange interface {
 	// HasArrived reports whether the whole body has come already, so that ReadBody neither waits nor takes memory.
 	HasArrived() bool
 	// Upload returns the body as one that is read while it is sent on. It is read instead of
-	// ReadBody, to its end or not at all.
-	Upload() message.Upload
+	// ReadBody, to its end or not at all. If mayPause is set, a client of HTTP/2 may send nothing for any time.
+	Upload(mayPause bool) message.Upload
 	// BodyBytes returns how much of the body was read, without its framing.
 	BodyBytes() int64
 

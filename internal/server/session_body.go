@@ -186,12 +186,13 @@ func (x *streamExchange) BodyBytes() int64 {
 type streamUpload struct {
 	exchange *streamExchange
 	taken    atomic.Int64 // bytes read so far
-	stopped  bool         // the lock of the session guards it
+	mayPause bool
+	stopped  bool // the lock of the session guards it
 }
 
 // Upload implements Exchange.
-func (x *streamExchange) Upload() message.Upload {
-	x.upload = &streamUpload{exchange: x}
+func (x *streamExchange) Upload(mayPause bool) message.Upload {
+	x.upload = &streamUpload{exchange: x, mayPause: mayPause}
 	return x.upload
 }
 
@@ -224,8 +225,8 @@ func (u *streamUpload) Read(p []byte) (int, error) {
 		x.expect()
 		s.flush()
 	}
-	var until time.Time // a call of gRPC may be silent for hours
-	if !x.request.Head.IsGRPC() {
+	var until time.Time
+	if !u.mayPause {
 		until = time.Now().Add(s.server.settings.Load().BodyTimeout)
 	}
 	for {

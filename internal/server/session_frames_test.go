@@ -288,7 +288,7 @@ func TestUploadWindows(t *testing.T) {
 			}
 			return
 		}
-		u := r.Upload()
+		u := r.Upload(false)
 		total, p := 0, make([]byte, 10_000)
 		for {
 			most, isOpen := <-read
@@ -535,7 +535,7 @@ func (b *endless) Close() error                  { b.Interrupt(); return nil }
 // of an answer that passes as it comes follow its body.
 func TestTrailers(t *testing.T) {
 	_, addr := startServer(t, Options{}, func(r *Request) {
-		u := r.Upload()
+		u := r.Upload(false)
 		body, err := io.ReadAll(u)
 		if err != nil {
 			t.Error(err)

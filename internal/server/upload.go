@@ -34,7 +34,7 @@ const (
 )
 
 // Upload implements Exchange.
-func (x *exchange) Upload() message.Upload {
+func (x *exchange) Upload(bool) message.Upload {
 	u := &upload{exchange: x, length: x.request.Head.ContentLength, left: x.request.Head.ContentLength}
 	x.upload = u
 	return u

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -101,10 +102,15 @@ func (e *Exchanges) mayPause(d time.Duration) bool {
 
 // earliest returns when the first of the deadlines passes; zero for none.
 func (e *Exchanges) earliest() time.Time {
-	if by := e.call.Deadline; e.bound.IsZero() || !by.IsZero() && by.Before(e.bound) {
-		return by
+	return sooner(sooner(e.call.Deadline, e.bound), e.callBy)
+}
+
+// sooner returns the earlier one of two times; zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return e.bound
+	return a
 }
 
 // attempt makes the call once.
@@ -112,7 +118,7 @@ func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Res
 	if e.Limits != nil {
 		e.call.Timeouts = e.Limits.Timeouts
 	}
-	if e.call.IsCall = e.Head.IsGRPC(); e.call.IsCall {
+	if e.call.IsCall {
 		e.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
 	}
 	began := clock.After(e.Started)
@@ -126,6 +132,9 @@ func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Res
 	}
 	e.call.Client = e.Client
 	err := by.Do(&e.call, answer)
+	if err != nil {
+		e.noteAbandoned(err)
+	}
 	took := time.Since(began)
 	e.Took += took
 	if b.Measured != nil {
@@ -135,20 +144,18 @@ func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Res
 		e.Tracer.End(b, answer.Status(), err)
 	}
 	if err == nil && answer.IsStream() {
-		boundStream(answer, e.bound, attemptBy)
+		boundStream(answer, sooner(e.bound, e.callBy), attemptBy, e.callBy)
 	}
 	return err
 }
 
-// boundStream has an answer that is still on its way end when the first of two times is there; zero is none.
-func boundStream(answer *message.Response, by, attemptBy time.Time) {
-	if by.IsZero() || !attemptBy.IsZero() && attemptBy.Before(by) {
-		by = attemptBy
-	}
-	if by.IsZero() {
+// boundStream has an answer that is still on its way end when the first of two times is there; zero is none. If that is when
+// the deadline of a call passes, it ends as a call does whose deadline has passed.
+func boundStream(answer *message.Response, by, attemptBy, callBy time.Time) {
+	if by = sooner(by, attemptBy); by.IsZero() {
 		return
 	}
-	s := &boundedStream{Stream: answer.Stream()}
+	s := &boundedStream{Stream: answer.Stream(), isCall: by.Equal(callBy)}
 	s.timer = time.AfterFunc(time.Until(by), func() {
 		s.passed.Store(true)
 		s.Interrupt()
@@ -161,16 +168,30 @@ type boundedStream struct {
 	message.Stream
 	timer  *time.Timer
 	passed atomic.Bool
+	isCall bool // and the time is the deadline of a call
+	isLate bool // the call has ended for that
 }
 
 // errTooLong ends an answer that takes longer than the route gives it.
 var errTooLong = errors.New("the answer took longer than the route gives it")
 
 func (s *boundedStream) why(err error) error {
-	if err != nil && s.passed.Load() {
-		return errTooLong
+	switch {
+	case err == nil || err == io.EOF || !s.passed.Load():
+		return err
+	case s.isCall:
+		s.isLate = true
+		return io.EOF
 	}
-	return err
+	return errTooLong
+}
+
+// Trailers implements message.Stream.
+func (s *boundedStream) Trailers() []message.Header {
+	if s.isLate {
+		return deadlineExceeded
+	}
+	return s.Stream.Trailers()
 }
 
 // Wait implements message.Stream.

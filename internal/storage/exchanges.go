@@ -49,9 +49,11 @@ type Exchanges struct {
 
 	deadline    time.Time // when the client's own ?timeout= passes; zero for none
 	bound       time.Time // when the time passes that the route gives; zero for none
+	callBy      time.Time // when the deadline of a call of gRPC passes; zero for none
 	isDryRun    bool      // the client's target asks for a dry run
 	knowsStored bool      // the gateway's own account has read what the write depends on
 	isPreviewed bool      // there was a dry run
+	isUnknown   bool      // the client has left, and the write may have been carried out
 
 	forward message.Forward
 	call    upstream.Request
@@ -298,7 +300,7 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe, Whole: m.Whole,
-		Deadline: e.Deadline(), RunsOn: m.MustEnd, IsWatch: m.IsWatch,
+		Deadline: e.Deadline(), RunsOn: m.MustEnd, Outlives: e.outlives(m), IsWatch: m.IsWatch,
 	}
 	e.nature = Safe
 	if !m.IsSafe {
@@ -347,7 +349,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	makeHead(e, f)
 	e.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
+		IsCall: e.IsLastingCall(), Outlives: m.Upload == nil && protocol == nil && e.outlives(m),
 	}
+	e.callBy = e.deadlineOfCall()
 	if protocol == nil {
 		copyFor(e, m)
 	}
@@ -364,6 +368,27 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	return e.call.Tunnel, err
 }
 
+// outlives reports whether a message that was sent is carried out to its end when the client leaves.
+func (e *Exchanges) outlives(m *Message) bool {
+	return !m.IsSafe && e.Limits != nil && e.Limits.ContinuesWrites
+}
+
+// IsUnknown reports whether the client has left while the backend was carrying out a write, of which nothing more is known.
+func (e *Exchanges) IsUnknown() bool { return e.isUnknown }
+
+// noteAbandoned notes how the call ended if it was abandoned.
+func (e *Exchanges) noteAbandoned(err error) {
+	failure, is := errors.AsType[*upstream.Error](err)
+	if !is || failure.Kind != upstream.Abandoned || !failure.Sent || e.call.Idempotent {
+		return
+	}
+	switch str(e.method) {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	default:
+		e.isUnknown = true
+	}
+}
+
 // SendPart sends one of several requests that a client's request becomes, and reads the answer whole.
 func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Response, l *Limits) error {
 	if e.Sink != nil {
@@ -376,15 +401,11 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 	f.Skip |= aboutBody
 	f.Extra = append(e.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(e, f)
-	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline()}
+	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline(), Outlives: e.outlives(&Message{})}
 	e.nature = Once
 	e.Memory.Rest()
 	return e.do(b, b.Client, answer)
 }
-
-// lastingCall bounds a call of gRPC, which may go on for hours without a word. The client bounds it by a deadline of its own, of
-// which the server knows.
-const lastingCall = 365 * 24 * time.Hour
 
 // makeHead makes the head of a request to the backend.
 func makeHead(e *Exchanges, f *message.Forward) {

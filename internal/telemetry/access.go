@@ -85,7 +85,7 @@ var AccessFields = []AccessField{
 		func(r *Record) string { return r.Asked.Method }),
 	textField("url.path", "url.path", "the path as the client sent it, without its query",
 		func(r *Record) string { return r.Asked.Path }),
-	numberField("http.response.status_code", "http.response.status_code", "the status code; 0 if the client left before an answer",
+	numberField("http.response.status_code", "http.response.status_code", "the status code; 499 if the client left before an answer",
 		func(r *Record) int64 { return int64(r.Outcome.Code) }),
 	textField("gateway.reason", "gateway.reason", "the reason of the Status by which the gateway refused",
 		func(r *Record) string { return r.Outcome.Reason }),

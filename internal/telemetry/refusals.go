@@ -3,6 +3,8 @@ package telemetry
 import (
 	"sync"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 const (
@@ -37,7 +39,7 @@ type keptRefusal struct {
 
 // add notes a request if the gateway refused it.
 func (r *refusals) add(of *Record) {
-	if of.Outcome.Reason == "" || !r.mu.TryLock() {
+	if of.Outcome.Reason == "" || of.Outcome.Code == status.ClientClosedRequest || !r.mu.TryLock() {
 		return
 	}
 	defer r.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 const (
@@ -264,7 +265,7 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	}
 	metrics := []metricdata.Metrics{{
 		Name:        q.names.metric("gateway_requests"),
-		Description: "Requests answered, by API verb, resource and HTTP status code; code 0 means that the client left before an answer.",
+		Description: "Requests answered, by API verb, resource and HTTP status code; code 499 means that the client left before an answer.",
 		Data:        metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: counts},
 	}}
 	for _, m := range []struct {
@@ -293,7 +294,7 @@ func (t *Telemetry) Refusals() []Refusal { return t.refusals.list() }
 // with the name other.
 type Answers struct {
 	Group, Resource string
-	// Refused are those with codes from 400 to 499, Failed those from 500 and without an answer; both are in All.
+	// Refused are those with codes from 400 to 498, Failed those from 500 and what is no code of HTTP; both are in All, as those are whose client left.
 	All, Refused, Failed uint64
 }
 
@@ -326,7 +327,7 @@ func (a *Answers) add(code int, n uint64) {
 	switch {
 	case code >= 500 || code == 0:
 		a.Failed += n
-	case code >= 400:
+	case code >= 400 && code != status.ClientClosedRequest:
 		a.Refused += n
 	}
 }

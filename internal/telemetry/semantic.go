@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // With the names of OpenTelemetry, durations of requests have the attributes that its semantic conventions for HTTP require.
@@ -80,11 +82,14 @@ func (s *shape) attributes(all []attribute.KeyValue) attribute.Set {
 	switch {
 	case s.code > 0:
 		all = append(all, attribute.Int("http.response.status_code", s.code))
-		if s.code >= 500 {
+		switch {
+		case s.code == status.ClientClosedRequest:
+			all = append(all, attribute.String("error.type", clientLeft))
+		case s.code >= 500:
 			all = append(all, attribute.String("error.type", strconv.Itoa(s.code)))
 		}
-	case s.code == 0:
-		all = append(all, attribute.String("error.type", clientLeft))
+	case s.code == 0: // which is no code of HTTP
+		all = append(all, attribute.String("error.type", "_OTHER"))
 	}
 	return attribute.NewSet(all...)
 }

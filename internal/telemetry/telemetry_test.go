@@ -198,7 +198,7 @@ func TestSemanticNames(t *testing.T) {
 	tel.RequestDone(r, series)
 	r.Outcome.Code = 503
 	tel.RequestDone(r, series)
-	r.Outcome.Code, r.Asked.Method = 0, "BREW"
+	r.Outcome.Code, r.Asked.Method = 499, "BREW"
 	tel.RequestDone(r, series)
 	tel.PolicyDecided("p", "Deny", 7)
 	backend := ExchangesWith(tel, "orders", "https://orders.internal")
@@ -212,11 +212,11 @@ func TestSemanticNames(t *testing.T) {
 	const there = `server_address="orders.internal",server_port="443"`
 	for _, want := range []string{
 		`gateway_requests_total{` + place + `,gateway_verb="create",http_response_status_code="201"} 2`,
-		`gateway_requests_total{` + place + `,gateway_verb="create"} 1`,
+		`gateway_requests_total{` + place + `,gateway_verb="create",http_response_status_code="499"} 1`,
 		`http_server_request_duration_seconds_count{` + place + `,http_request_method="POST",http_response_status_code="201",http_route="/widgets/{name}",url_scheme="https"} 1`,
 		`http_server_request_duration_seconds_count{` + place + `,http_request_method="POST",http_response_status_code="201",http_route="/widgets/{name}",url_scheme="http"} 1`,
 		`http_server_request_duration_seconds_count{error_type="503",` + place + `,http_request_method="POST",http_response_status_code="503",http_route="/widgets/{name}",url_scheme="http"} 1`,
-		`http_server_request_duration_seconds_count{error_type="client_left",` + place + `,http_request_method="_OTHER",http_route="/widgets/{name}",url_scheme="http"} 1`,
+		`http_server_request_duration_seconds_count{error_type="client_left",` + place + `,http_request_method="_OTHER",http_response_status_code="499",http_route="/widgets/{name}",url_scheme="http"} 1`,
 		`http_client_request_duration_seconds_count{` + orders + `,http_response_status_code="200",` + there + `} 1`,
 		`http_client_request_duration_seconds_count{error_type="409",` + orders + `,http_response_status_code="409",` + there + `} 1`,
 		`http_client_request_duration_seconds_count{error_type="Timeout",` + orders + `,` + there + `} 1`,
@@ -247,7 +247,7 @@ func TestSemanticConventions(t *testing.T) {
 	if got := methods[methodNamed("get")]; got != semconv.HTTPRequestMethodOther.Value.AsString() {
 		t.Errorf("an unknown method counts as %s", got)
 	}
-	served, left := shape{code: 503, template: "/a", method: 1}, shape{method: 1}
+	served, left, odd := shape{code: 503, template: "/a", method: 1}, shape{code: 499, method: 1}, shape{method: 1}
 	client, failed := exchange{code: 404, method: 1}, exchange{failure: "Timeout", method: 1}
 	_, backend := newExchanges(server{"a", "http://a:9000"})
 	for name, c := range map[string]struct {
@@ -255,7 +255,8 @@ func TestSemanticConventions(t *testing.T) {
 		want []attribute.Key
 	}{
 		"served": {served.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.HTTPRouteKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
-		"left":   {left.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.ErrorTypeKey}},
+		"left":   {left.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
+		"odd":    {odd.attributes(nil), []attribute.Key{semconv.HTTPRequestMethodKey, semconv.URLSchemeKey, semconv.ErrorTypeKey}},
 		"client": {client.attributes(backend.server.ToSlice()), []attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey, semconv.ServerPortKey, semconv.HTTPResponseStatusCodeKey, semconv.ErrorTypeKey}},
 		"failed": {failed.attributes(backend.server.ToSlice()), []attribute.Key{"gateway.upstream", semconv.HTTPRequestMethodKey, semconv.ServerAddressKey, semconv.ServerPortKey, semconv.ErrorTypeKey}},
 	} {

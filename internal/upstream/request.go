@@ -44,6 +44,8 @@ type Request struct {
 	// cancelled when the client leaves. If the answer is too slow, the exchange is watched until it ends, which [Error.Ended]
 	// tells.
 	RunsOn bool
+	// Outlives says that a request that may have reached the backend goes on when the client leaves.
+	Outlives bool
 	// IsCall is set for a call of gRPC, whose server knows its deadline, and cancels it when that has passed.
 	IsCall bool
 	// IsWatch is set for a watch: Config.Watches bounds the silence of its answer.
@@ -104,7 +106,7 @@ func (r *Request) isImpatience(e *Error) bool {
 // await registers the wait for an answer, which ends when the client leaves. It returns false if the client has left before:
 // nothing may be sent then.
 func (r *Request) await(w presence.Waiter) bool {
-	if r.RunsOn {
+	if r.RunsOn || r.Outlives {
 		return !r.Client.HasLeft()
 	}
 	return r.Client.Await(w)
@@ -112,13 +114,13 @@ func (r *Request) await(w presence.Waiter) bool {
 
 // done ends what await began.
 func (r *Request) done() {
-	if !r.RunsOn {
+	if !r.RunsOn && !r.Outlives {
 		r.Client.Done()
 	}
 }
 
 // isAbandoned reports whether the exchange is to end because the client has left.
-func (r *Request) isAbandoned() bool { return !r.RunsOn && r.Client.HasLeft() }
+func (r *Request) isAbandoned() bool { return !r.RunsOn && !r.Outlives && r.Client.HasLeft() }
 
 // orAbandoned returns the failure of an exchange, which is that the client has left if it has: what failed then has most
 // likely failed for that.

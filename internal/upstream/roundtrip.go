@@ -101,7 +101,7 @@ func (c *conn) sendHead(req *Request, s *slot) error {
 	err := c.armWrite(s.now, req.answerTimeout(&c.transport.config.Timeouts), s.deadline)
 	if err == nil {
 		c.readBy = time.Time{}
-		err = c.Conn.SetReadDeadline(time.Time{}) // the client may take its time
+		err = c.Conn.SetReadDeadline(req.Deadline) // the client may take its time, as far as there is a deadline
 	}
 	if err == nil && req.isAbandoned() {
 		err = presence.ErrLeft

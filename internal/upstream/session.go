@@ -135,6 +135,7 @@ func (x *stream) open() error {
 func (x *stream) send(s *slot) (*sending, error) {
 	req, t, on := x.req, x.session.transport, x.on
 	if x.isUpload() {
+		on.BoundHead(req.Deadline)
 		on.Flush()
 		return t.begin(x, req), nil
 	}

@@ -55,7 +55,11 @@ func (s *sending) run() {
 		s.to.breakOff()
 	case !s.isAnswered:
 		// Only now the backend has what it takes to answer.
-		if s.to.boundAnswer(s.request.answerTimeout(&s.transport.config.Timeouts)); s.request.isAbandoned() {
+		patience := s.request.answerTimeout(&s.transport.config.Timeouts)
+		if by := s.request.Deadline; !by.IsZero() {
+			patience = min(patience, time.Until(by))
+		}
+		if s.to.boundAnswer(patience); s.request.isAbandoned() {
 			s.to.breakOff()
 		}
 	}

@@ -17,7 +17,7 @@ var rows = []row{
 		number("Version", "", "short", `count by (version) (gateway_build_info{SELECTED})`).named("{{version}}"),
 	}},
 	{title: "Traffic", height: 8, width: 8, graphs: []graph{
-		rate("Requests per second by code", "Code 0 is a client that left before its answer, 101 a connection that went on in another protocol.", "reqps",
+		rate("Requests per second by code", "Code 499 is a client that left before its answer, 101 a connection that went on in another protocol.", "reqps",
 			"gateway_requests_total", "code").stacked(),
 		rate("Requests per second by verb", "", "reqps", "gateway_requests_total", "verb").stacked(),
 		rate("Requests per second by resource", "Requests that no policy file describes count as other.", "reqps",
@@ -42,11 +42,11 @@ var rows = []row{
 	}},
 	{title: "Rejections", height: 8, width: 8, graphs: []graph{
 		{title: "Rejected by code", about: "A schema or a policy refuses with 422, a limit with 429.", unit: "reqps", isStacked: true,
-			queries: []query{{`sum by (code) (rate(gateway_requests_total{SELECTED,code=~"4.."}[RATE]))`, "{{code}}"}}},
+			queries: []query{{`sum by (code) (rate(gateway_requests_total{SELECTED,code=~"4..",code!="499"}[RATE]))`, "{{code}}"}}},
 		{title: "Rejected by resource and verb", unit: "reqps", isStacked: true,
-			queries: []query{{`sum by (resource, verb) (rate(gateway_requests_total{SELECTED,code=~"4.."}[RATE]))`, "{{verb}} {{resource}}"}}},
-		{title: "Rejection rate", about: "Share of requests answered with a code between 400 and 499.", unit: "percentunit", queries: []query{{
-			`sum(rate(gateway_requests_total{SELECTED,code=~"4.."}[RATE])) / sum(rate(gateway_requests_total{SELECTED}[RATE]))`, "rejected"}}},
+			queries: []query{{`sum by (resource, verb) (rate(gateway_requests_total{SELECTED,code=~"4..",code!="499"}[RATE]))`, "{{verb}} {{resource}}"}}},
+		{title: "Rejection rate", about: "Share of requests answered with a code between 400 and 498: 499 is a client that left.", unit: "percentunit", queries: []query{{
+			`sum(rate(gateway_requests_total{SELECTED,code=~"4..",code!="499"}[RATE])) / sum(rate(gateway_requests_total{SELECTED}[RATE]))`, "rejected"}}},
 		rate("Denials by policy, resource and reason", "", "reqps", "gateway_admission_denials_total", "policy", "resource", "reason"),
 		rate("Schema errors by resource and cause", "What is wrong with objects by their schema.", "reqps", "gateway_schema_refusals_total", "resource", "cause"),
 		rate("Rate limited (429) by limit", "", "reqps", "gateway_rate_limited_requests_total", "policy"),
