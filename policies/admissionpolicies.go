@@ -21,7 +21,7 @@ func (v *validatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv
 	v.bound.policies = append(v.bound.policies, boundPolicy[*vap.Policy, *vap.Binding]{
 		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
 		compile: func(states []string) (*vap.Policy, field.ErrorList) {
-			return vap.Compiler{States: states, Common: l.common}.CompileUnbound(p)
+			return vap.Compiler{States: states, Common: l.common, FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return vap.Compiler{States: states, Common: l.common}.Review(p, kinds)
@@ -59,7 +59,7 @@ func (m *mutatingPolicies) policy(l *loader, o *manifest.Object, p *admissionv1.
 	m.bound.policies = append(m.bound.policies, boundPolicy[*mutate.Policy, *mutate.Binding]{
 		from: o, match: p.Spec.MatchConstraints, params: p.Spec.ParamKind,
 		compile: func(states []string) (*mutate.Policy, field.ErrorList) {
-			return mutate.Compiler{States: states, Common: l.common}.CompileUnbound(p)
+			return mutate.Compiler{States: states, Common: l.common, FindsKind: l.findsKind(p.Spec.ParamKind)}.CompileUnbound(p)
 		},
 		review: func(states []string, kinds typecheck.Kinds) ([]typecheck.Warning, error) {
 			return mutate.Compiler{States: states, Common: l.common}.Review(p, kinds)

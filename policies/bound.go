@@ -28,6 +28,7 @@ type compiledPolicy[P, B any] interface {
 	admission.Policy
 	Bound(t admission.Terms, bindings ...B) P
 	Programs() []*cel.Program
+	FindsKind() bool
 }
 
 // governed is a binding that can have terms.
@@ -87,6 +88,12 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 			if l.isMeant(p.from) {
 				continue
 			}
+			if compiled.ok && compiled.policy.FindsKind() {
+				l.At(p.from, Warning, "spec.paramKind", "nothing in the policy files provides the kind: unless the backend has it every request that the policy matches is refused, "+
+					"although no %sBinding names the policy", kind)
+				all = append(all, compiled.policy)
+				continue
+			}
 			l.At(p.from, Warning, "metadata.name", "no %sBinding names the policy '%s', so that it never runs", kind, p.from.Name)
 		} else if compiled.ok {
 			all = append(all, compiled.policy)
@@ -138,7 +145,11 @@ type unboundPolicy[P any] struct {
 
 // compiled returns the policy without its bindings.
 func (p *boundPolicy[P, B]) compiled(l *loader, states []string) unboundPolicy[P] {
-	return reuse.OfObject(l.kept, &l.findings, p.from, "policy", joined(states), func(f *findings) unboundPolicy[P] {
+	key := joined(states)
+	if l.findsKind(p.params) {
+		key += "\n"
+	}
+	return reuse.OfObject(l.kept, &l.findings, p.from, "policy", key, func(f *findings) unboundPolicy[P] {
 		compiled, errs := p.compile(states)
 		f.Fields(p.from, Error, errs)
 		return unboundPolicy[P]{compiled, len(errs) == 0}

@@ -210,3 +210,27 @@ func (k *kindPlaces) has(kind schema.GroupKind, ref *admissionv1.ParamRef) bool 
 		return o.Name == ref.Name && (ref.Namespace == "" || o.Namespace == ref.Namespace)
 	})
 }
+
+// findsKind reports whether no file provides the kind of a policy's parameters, and Kubernetes does not either, so that only
+// the backend can.
+func (l *loader) findsKind(k *admissionv1.ParamKind) bool {
+	kind, ok := params.Kind(k)
+	if !ok || kind.Empty() {
+		return false
+	}
+	if _, isNative := natives[kind.GroupKind()]; isNative {
+		return false
+	}
+	if slices.ContainsFunc(l.resources, func(r loadedResource) bool { return r.Operation == nil && r.GroupKind() == kind.GroupKind() }) {
+		return false
+	}
+	for id := range l.known {
+		if id.group == kind.Group && id.kind == kind.Kind {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(part[stateSources](l).all, func(s loadedSource) bool {
+		version, err := schema.ParseGroupVersion(s.spec.Resource.APIVersion)
+		return err == nil && version.Group == kind.Group
+	})
+}

@@ -67,6 +67,9 @@ type Compiler struct {
 	States []string
 	// Common is what the policies have in common; nil: each is reviewed by itself.
 	Common *cel.Common
+	// FindsKind says that no file provides the kind of a policy's parameters, so that it is looked for at
+	// the backend.
+	FindsKind bool
 }
 
 // Compile checks and compiles a policy. bindings are the bindings of this policy, as
@@ -91,7 +94,9 @@ func (set Compiler) CompileUnbound(p *admissionv1.MutatingAdmissionPolicy) (*Pol
 		cel:    cel.NewPatchCompiler(p.Spec.ParamKind != nil),
 		policy: &Policy{reinvoked: p.Spec.ReinvocationPolicy == admissionv1.IfNeededReinvocationPolicy},
 	}
-	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, specOf(p), c.cel, set.States)
+	spec := specOf(p)
+	spec.FindsKind = set.FindsKind
+	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, spec, c.cel, set.States)
 	c.Errs = errs
 	c.compile()
 	if len(c.Errs) > 0 {
@@ -128,7 +133,7 @@ func (p *Policy) Bound(t admission.Terms, bindings ...*Binding) *Policy {
 
 // Excludes implements admission.Narrower: a policy that is bound elsewhere costs nothing.
 func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
-	return p.Policy.Excludes(i, o) || !slices.ContainsFunc(p.bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
+	return p.ExcludesBy(i, o, p.bindings)
 }
 
 // NeverExcludes implements admission.Insistent.

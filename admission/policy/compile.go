@@ -21,6 +21,7 @@ type Spec struct {
 	Name             string
 	FailurePolicy    *admissionv1.FailurePolicyType
 	ParamKind        *admissionv1.ParamKind
+	FindsKind        bool // no file provides the kind of the parameters
 	MatchConstraints *admissionv1.MatchResources
 	MatchConditions  []admissionv1.MatchCondition
 	Variables        []admissionv1.Variable
@@ -63,6 +64,7 @@ func NewCompiler(k *Kind, p *Policy, s *Spec, expressions Expressions, states []
 		p.failure = admission.Ignore
 	}
 	p.params, _ = params.Kind(s.ParamKind)
+	p.findsKind = s.FindsKind && !p.params.Empty()
 	expressions.DeclareState(states)
 	return Compiler{policy: p, spec: s, cel: expressions}
 }

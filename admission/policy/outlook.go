@@ -41,6 +41,8 @@ func (p *Policy) OutlookBy(bindings []*Binding, a *admission.Attributes) resourc
 	case about(resource.Always):
 	case about(resource.Sometimes):
 		o = o.If("one of its bindings is about the object")
+	case p.findsKind:
+		o = o.If("the kind of its parameters is not there")
 	default:
 		found := o.Bindings
 		o = o.Unless("none of its bindings is about the request")

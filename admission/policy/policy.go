@@ -48,6 +48,7 @@ type Policy struct {
 	name       string
 	match      *match.Matcher
 	params     schema.GroupVersionKind // of the parameters; empty: there are none
+	findsKind  bool                    // no file provides the kind of the parameters: it is looked for at the backend
 	failure    admission.FailurePolicy
 	rules      []admission.Rule
 	needs      needs
@@ -104,15 +105,24 @@ func (b *Binding) Excludes(i *resource.Info, o admission.Operation) bool {
 	return b.match.Excludes(i, o)
 }
 
+// FindsKind reports whether the kind of the parameters has to be found at the backend. If it is not
+// there, every request that the policy matches fails, bound or not.
+func (p *Policy) FindsKind() bool { return p.findsKind }
+
+// ExcludesBy is Excludes for a policy with bindings: one that is bound elsewhere costs nothing.
+func (p *Policy) ExcludesBy(i *resource.Info, o admission.Operation, bindings []*Binding) bool {
+	return p.Excludes(i, o) || !p.findsKind && !slices.ContainsFunc(bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
+}
+
 // NeverExcludesBy is what admission.Insistent asks, for a policy with bindings.
 func (p *Policy) NeverExcludesBy(i *resource.Info, o admission.Operation, bindings []*Binding) bool {
 	return p.kind.Operations&o != 0 && p.match.NeverExcludes(i, o) &&
-		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.NeverExcludes(i, o) })
+		(p.findsKind || slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.NeverExcludes(i, o) }))
 }
 
 // AlwaysMatchesBy is what admission.Decided asks, for a policy with bindings.
 func (p *Policy) AlwaysMatchesBy(i *resource.Info, o admission.Operation, bindings []*Binding) bool {
-	return p.kind.Operations&o != 0 && p.match.AlwaysMatches(i, o) &&
+	return p.kind.Operations&o != 0 && !p.findsKind && p.match.AlwaysMatches(i, o) &&
 		!slices.ContainsFunc(bindings, func(b *Binding) bool { return !b.match.AlwaysMatches(i, o) })
 }
 
@@ -135,7 +145,7 @@ func (p *Policy) ForeseesBy(bindings ...*Binding) bool {
 // request: a match that may fail is left to that.
 func (p *Policy) IsOutsideBy(ctx context.Context, a *admission.Attributes, bindings []*Binding) bool {
 	isOutside, isUnsure := p.match.IsOutside(ctx, a)
-	if isOutside || isUnsure {
+	if isOutside || isUnsure || p.findsKind {
 		return isOutside
 	}
 	isBound := false
@@ -176,10 +186,13 @@ func (p *Policy) References() admission.References {
 // matches no request. Bindings can only narrow what it matches. The policy must have none before.
 func (p *Policy) Bound(bindings ...*Binding) Policy {
 	bound := *p
-	if len(bindings) == 0 {
+	switch {
+	case p.findsKind:
+	case len(bindings) == 0:
 		bound.rules = nil
+	default:
+		bound.rules = narrowed(bound.rules, bindings)
 	}
-	bound.rules = narrowed(bound.rules, bindings)
 	bound.needs.old = bound.needs.old ||
 		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.SelectsObjects() })
 	for _, b := range bindings {
@@ -236,10 +249,22 @@ func (p *Policy) Programs() []*cel.Program {
 // handles failures; the error is the answer to the request.
 func (p *Policy) Matches(ctx context.Context, a *admission.Attributes, r *admission.Report) (as schema.GroupVersionResource, matches bool, err error) {
 	as, matches, err = p.match.Matches(ctx, a)
+	if err == nil && matches && p.findsKind && !p.servesKind(ctx, a) {
+		err = fmt.Errorf("failed to find resource referenced by paramKind: '%v'", p.params)
+	}
 	if err != nil {
 		return as, false, p.Misconfigured(nil, err, r)
 	}
 	return as, matches, nil
+}
+
+// servesKind reports whether the kind of the parameters is there.
+func (p *Policy) servesKind(ctx context.Context, a *admission.Attributes) bool {
+	if a.Lookup == nil {
+		return false
+	}
+	_, err := a.Lookup.Namespaced(ctx, p.params)
+	return err == nil
 }
 
 // Params returns the parameters for which the policy runs by a binding: none if the

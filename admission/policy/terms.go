@@ -28,10 +28,10 @@ func (p *Policy) IsAbout(ctx context.Context, a *admission.Attributes) bool {
 
 // IsAboutBy reports the same of a policy that judges requests by bindings.
 func (p *Policy) IsAboutBy(ctx context.Context, bindings []*Binding, a *admission.Attributes) bool {
-	return p.IsAbout(ctx, a) && slices.ContainsFunc(bindings, func(b *Binding) bool {
+	return p.IsAbout(ctx, a) && (p.findsKind && !p.servesKind(ctx, a) || slices.ContainsFunc(bindings, func(b *Binding) bool {
 		_, matches, err := b.match.Matches(ctx, a)
 		return matches || err != nil
-	})
+	}))
 }
 
 // Govern gives the binding its terms, before its policy gets it.

@@ -22,6 +22,9 @@ func (p *Policy) ReasonsBy(ctx context.Context, bindings []*Binding, a *admissio
 	if found := p.Reasons(ctx, a); found != nil {
 		return found
 	}
+	if p.findsKind && !p.servesKind(ctx, a) {
+		return nil
+	}
 	if len(bindings) == 0 {
 		return []admission.Reason{{Because: "no binding names it"}}
 	}

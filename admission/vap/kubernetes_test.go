@@ -415,3 +415,75 @@ func (reviewer) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	}
 	return authorizer.DecisionNoOpinion, "nobody said so", nil
 }
+
+// TestMissingParamKind: if the kind of the parameters is not there, every request that the policy matches fails, bound or
+// not, here and in kube-apiserver's own plugin.
+func TestMissingParamKind(t *testing.T) {
+	lookup := &admissiontest.Lookup{Authz: reviewer{}}
+	for _, object := range practiceObjects {
+		lookup.Add(object)
+	}
+	for name, bindings := range map[string][]string{
+		"bound":     {"validationActions: [Deny]\nparamRef: {name: a, parameterNotFoundAction: Allow}"},
+		"elsewhere": {"validationActions: [Deny]\nparamRef: {name: a, parameterNotFoundAction: Deny}\nmatchResources: {namespaceSelector: {matchLabels: {none: here}}}"},
+		"warned of": {"validationActions: [Warn]\nparamRef: {name: a, parameterNotFoundAction: Deny}"},
+		"unbound":   nil,
+	} {
+		for _, failure := range []admissionv1.FailurePolicyType{admissionv1.Fail, admissionv1.Ignore} {
+			policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+			policy.Spec = admissionv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: &failure, ParamKind: &admissionv1.ParamKind{APIVersion: "missing.example.com/v1", Kind: "Limit"},
+				Validations: []admissionv1.Validation{{Expression: "params == null"}},
+				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{"CREATE", "DELETE"},
+					Rule:       admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
+				}}}},
+			}
+			stored(policy.Spec.MatchConstraints)
+			var all []*admissionv1.ValidatingAdmissionPolicyBinding
+			var ours []*Binding
+			for _, spec := range bindings {
+				b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+				if err := yaml.UnmarshalStrict([]byte(spec), &b.Spec); err != nil {
+					t.Fatal(err)
+				}
+				b.Spec.PolicyName = policy.Name
+				if b.Spec.MatchResources != nil {
+					stored(b.Spec.MatchResources)
+				}
+				compiled, errs := CompileBinding(b)
+				if len(errs) > 0 {
+					t.Fatal(errs)
+				}
+				all, ours = append(all, b), append(ours, compiled)
+			}
+			compiled, errs := Compiler{FindsKind: true}.Compile(policy, ours...)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			hook := hookOf(t, policy, all)
+			hook.ParamInformer, hook.ParamScope = nil, nil
+			hook.ConfigurationError = fmt.Errorf("failed to find resource referenced by paramKind: '%v'", schema.GroupVersionKind{Group: "missing.example.com", Version: "v1", Kind: "Limit"})
+			denied := 0
+			for _, r := range practiceRequests {
+				want, got := r.kubernetes(t, hook), r.ours(t, compiled, lookup)
+				if !got.agrees(want) {
+					t.Errorf("%s, %s: %s %s\ngot  %+v\nwant %+v", name, failure, r.operation, r.path, got, want)
+				}
+				if want.message != "" {
+					denied++
+				}
+				a := r.attributes(t)
+				a.Lookup = lookup
+				if got, want := !compiled.IsOutside(context.Background(), a) && compiled.IsAbout(context.Background(), a), r.operation == "CREATE" || r.operation == "DELETE"; got && !want {
+					t.Errorf("%s %s: the policy says that it is about the request", r.operation, r.path)
+				} else if want && !got && strings.Count(r.path, "/") < 8 && !strings.HasSuffix(r.path, "exec") {
+					t.Errorf("%s, %s: %s %s: the policy says that it is not about the request", name, failure, r.operation, r.path)
+				}
+			}
+			if denied == 0 != (failure == admissionv1.Ignore) {
+				t.Errorf("%s, %s: %d requests are denied", name, failure, denied)
+			}
+		}
+	}
+}

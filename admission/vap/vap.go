@@ -87,6 +87,9 @@ type Compiler struct {
 	ComposedConditions bool
 	// Common is what the policies have in common; nil: each is compiled by itself.
 	Common *cel.Common
+	// FindsKind says that no file provides the kind of a policy's parameters, so that it is looked for at
+	// the backend.
+	FindsKind bool
 }
 
 // Compile checks and compiles a policy. bindings are the bindings of this policy, as
@@ -114,7 +117,9 @@ func (set Compiler) CompileUnbound(p *admissionv1.ValidatingAdmissionPolicy) (*P
 	if set.ComposedConditions {
 		c.cel.ComposeConditions()
 	}
-	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, specOf(p), c.cel, set.States)
+	spec := specOf(p)
+	spec.FindsKind = set.FindsKind
+	c.Compiler = policy.NewCompiler(&kind, &c.policy.Policy, spec, c.cel, set.States)
 	if set.Common != nil && !declaresTwice(p.Spec.Variables) {
 		c.cel.Share(set.Common)
 	}
@@ -183,7 +188,7 @@ func (p *Policy) Bound(t admission.Terms, bindings ...*Binding) *Policy {
 
 // Excludes implements admission.Narrower: a policy that is bound elsewhere costs nothing.
 func (p *Policy) Excludes(i *resource.Info, o admission.Operation) bool {
-	return p.Policy.Excludes(i, o) || !slices.ContainsFunc(p.bindings, func(b *Binding) bool { return !b.Excludes(i, o) })
+	return p.ExcludesBy(i, o, p.common())
 }
 
 // NeverExcludes implements admission.Insistent.

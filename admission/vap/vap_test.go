@@ -455,7 +455,7 @@ func TestFindings(t *testing.T) {
 	p.Spec.FailurePolicy = ptr.To(admissionv1.FailurePolicyType("Maybe"))
 	p.Spec.MatchConstraints = &admissionv1.MatchResources{
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{"CREATE"}, Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"v1"}, Resources: []string{"pods", "*"}},
+			Operations: []admissionv1.OperationType{"CREATE"}, Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"v1"}, Resources: []string{"*", "pods"}},
 		}}},
 		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
 	}
