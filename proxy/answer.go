@@ -38,7 +38,7 @@ func (h *handler) respond() *detachedAnswer {
 		return h.detach()
 	case r.IsStream():
 		// How a stream ends shows on the connection; the answer's code is sent already.
-		sent, err := h.incoming.SendStream(&r.Response, flowOf(h.request), h.request.Editor, h.readAhead())
+		sent, err := h.incoming.SendStream(&r.Response, flowOf(&h.incoming.Head, h.request), h.request.Editor, h.readAhead())
 		h.trail.record.Spent.Sent = sent
 		if err != nil && !h.incoming.Answered() {
 			h.sendRefusal(err)

@@ -41,7 +41,7 @@ func (h *handler) detach() *detachedAnswer {
 		editor: h.request.Editor, tunnel: h.upgrade.tunnel, protocol: h.upgrade.protocol,
 	}
 	if h.upgrade.tunnel == nil {
-		d.flow = flowOf(h.request)
+		d.flow = flowOf(&h.incoming.Head, h.request)
 		d.answer = h.request.Response.Detach()
 		if recorded, ok := d.answer.Stream().(*recordedStream); ok {
 			recorded.events = d.events // the handler's are another request's by now

@@ -294,25 +294,37 @@ func (h *handler) addWarnings() {
 	cors.Expose(&h.request.Response.Response, "Warning")
 }
 
-// isEndless reports whether the answer consists of events, so that a shutdown may end it after any of them: a watch, of
-// paths too that no policy file describes. Of any other answer the client would take a part for the whole.
+// isEndless reports whether the answer seems to consist of events, and to go on for as long as both sides like: a watch, of
+// paths too that no policy file describes, or a stream of events.
 func isEndless(r *storage.Request) bool {
 	i := &r.Info
 	watch, _ := i.Param("watch")
 	if i.Options.Watch || !i.IsResource && (watch == "true" || watch == "1") {
 		return true
 	}
-	if !r.Response.IsStream() {
-		return false
-	}
+	return r.Response.IsStream() && isEventStream(r)
+}
+
+func isEventStream(r *storage.Request) bool {
 	media, _, _ := bytes.Cut(r.Response.ContentType(), []byte(";"))
 	return bytes.EqualFold(bytes.TrimSpace(media), []byte("text/event-stream"))
 }
 
+// mayEndEarly reports whether a shutdown may end the answer after any event, as a complete one, because its client is known
+// to ask again for what follows: a watch of a resource, as Kubernetes has them, or what an EventSource of a browser reads,
+// which sends GET. Of any other answer the client would take a part for the whole: what a POST streams is an answer that it
+// does not ask for again, and what undescribed paths stream is not known.
+func mayEndEarly(h *message.Head, r *storage.Request) bool {
+	if string(h.Method) != http.MethodGet {
+		return false
+	}
+	return r.Info.IsResource && r.Info.Options.Watch || r.Response.IsStream() && isEventStream(r)
+}
+
 // flowOf returns what a shutdown does with an answer that comes as a stream.
-func flowOf(r *storage.Request) server.Flow {
+func flowOf(h *message.Head, r *storage.Request) server.Flow {
 	switch {
-	case isEndless(r):
+	case mayEndEarly(h, r):
 		return server.Events
 	case isFollowed(&r.Info):
 		return server.Lasting

@@ -126,6 +126,13 @@ func (s *stream) Close(dst []byte) (_ []byte, err error) {
 	return s.take(), err
 }
 
+// CloseEarly ends the coding of a stream of events after the last one that is complete.
+func (s *stream) CloseEarly(dst []byte) ([]byte, error) {
+	s.sink.bytes = dst
+	err := s.encoder.Close()
+	return s.take(), err
+}
+
 func firstOf(err, other error) error {
 	if err != nil {
 		return err

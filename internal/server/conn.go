@@ -98,8 +98,12 @@ func (c *conn) endLasting() bool {
 	return true
 }
 
-// cut ends the connection whatever it does, and the exchange with it.
+// cut ends the connection whatever it does, and the exchange with it. The client of an answer without another mark of its end
+// than that of the connection must not take it for complete.
 func (c *conn) cut() {
+	if c.sending.endsByClose() {
+		c.socket.reset()
+	}
 	c.socket.close()
 	c.unpark()
 	c.sending.interrupt(c.sending.of())

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"github.com/admission-gateway/gateway/internal/message"
 )
 
 // copyEdited is copy for a body that is edited on its way. The head of a stream of events leaves at
@@ -22,17 +24,45 @@ func (s *stream) copyEdited(e Editor) (sent int64, err error) {
 		}
 		// No buffer is held while nothing comes.
 		if err = s.body.Wait(); err != nil && err != io.EOF {
-			return sent, err
+			break
 		}
 		var n int
 		n, err = s.copyEditedPart(e)
 		sent += int64(n)
 	}
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		err = nil
+	case s.mayEndEarly && errors.Is(err, message.ErrInterrupted) && s.server.isStopping():
+		return s.endEarly(e, sent, err)
 	}
 	return sent, err
 }
+
+// endEarly ends a stream of events that a shutdown has interrupted: the client has whole events alone. A stream that is encoded
+// has a mark of its end too. An edited body without events would be taken for whole, and stays interrupted.
+func (s *stream) endEarly(e Editor, sent int64, interrupted error) (int64, error) {
+	if !e.HasEvents() {
+		return sent, errors.Join(errNoEvents, interrupted)
+	}
+	out := s.server.buffers.copy()
+	defer s.server.buffers.putCopy(out)
+	p := part{memory: out[:0]}
+	p.begin(s)
+	if encoder, is := e.(interface {
+		CloseEarly(dst []byte) ([]byte, error)
+	}); is {
+		var err error
+		if p.bytes, err = encoder.CloseEarly(p.bytes); err != nil {
+			return sent, err
+		}
+	}
+	err := p.send(s, true)
+	return sent + int64(p.sent), err
+}
+
+// errNoEvents is the error of an edited body that was interrupted and cannot end as a complete one.
+var errNoEvents = errors.New("the editor holds back no part of an event")
 
 // copyEditedPart edits and sends what has arrived of the body. The error is io.EOF behind its end.
 // If the first part of an answer cannot be edited nothing is sent.

@@ -13,13 +13,28 @@ type sending struct {
 	flow   Flow           // of what is being sent
 	end    func()         // ends the tunnel, both ways; nil if there is no tunnel
 	isOver bool           // what is being sent has been interrupted
+	// byClose says that the end of the connection is the end of the stream.
+	byClose bool
 }
 
 // setStream says what is being sent; nil is nothing.
 func (s *sending) setStream(body message.Stream, f Flow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stream, s.flow, s.isOver = body, f, false
+	s.stream, s.flow, s.isOver, s.byClose = body, f, false, false
+}
+
+// setEndsByClose says that the end of the connection is the end of the stream that is being sent.
+func (s *sending) setEndsByClose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byClose = true
+}
+
+func (s *sending) endsByClose() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byClose
 }
 
 // setTunnel says that the exchange goes on as a tunnel, which end ends from any goroutine.

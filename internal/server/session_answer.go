@@ -152,7 +152,7 @@ func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ah
 	if out.hasTrailers {
 		out.trailer = m.Trailer()
 	}
-	answer := stream{server: s.server, out: out, answered: &x.answered, body: body, framing: byFrames}
+	answer := stream{server: s.server, out: out, answered: &x.answered, body: body, framing: byFrames, mayEndEarly: flow == Events}
 	sent, err := answer.carry(e, ahead)
 	if err == nil || !x.answered {
 		return sent, err
@@ -167,7 +167,7 @@ func (x *streamExchange) broke(err error, hasEvents bool) error {
 	if !errors.Is(err, message.ErrInterrupted) {
 		return err
 	}
-	if hasEvents && s.server.isStopping() {
+	if hasEvents && s.server.isStopping() && !errors.Is(err, errNoEvents) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		err := x.sendData(nil, true)

@@ -36,7 +36,9 @@ type stream struct {
 	body     message.Stream
 	head     []byte // nil once it was sent, or if the sender sends it
 	framing  framing
-	ahead    *ahead // nil if the body is read at the pace of the client
+	// mayEndEarly says that a shutdown may end the stream as a complete one.
+	mayEndEarly bool
+	ahead       *ahead // nil if the body is read at the pace of the client
 }
 
 // A sender sends parts of an answer to the client. The bytes may be used again when it returns.
@@ -54,7 +56,7 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *A
 		length = -1
 	}
 	x.answered = e == nil || x.headOnly
-	s := stream{server: x.conn.server, out: x.conn, answered: &x.answered, body: body, framing: x.framingOf(length)}
+	s := stream{server: x.conn.server, out: x.conn, answered: &x.answered, body: body, framing: x.framingOf(length), mayEndEarly: flow == Events}
 	s.head = x.makeHead(m, e != nil, s.framing)
 	if x.headOnly {
 		return 0, x.conn.sendAnswer(s.head)
@@ -69,6 +71,9 @@ func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *A
 	defer x.request.interruptible(body)()
 	x.conn.sending.setStream(body, flow)
 	defer x.conn.sending.setStream(nil, Whole)
+	if s.framing == byClose {
+		x.conn.sending.setEndsByClose()
+	}
 	if flow != Whole && x.conn.server.flows(x.conn) {
 		body.Interrupt()
 	}
@@ -91,7 +96,7 @@ func (x *exchange) makeHead(m *message.Response, isEdited bool, by framing) []by
 // broke ends an answer whose body is not complete.
 func (x *exchange) broke(err error, hasEvents bool, by framing) error {
 	interrupted := errors.Is(err, message.ErrInterrupted)
-	if interrupted && hasEvents && x.conn.server.isStopping() {
+	if interrupted && hasEvents && x.conn.server.isStopping() && !errors.Is(err, errNoEvents) {
 		if by == byChunks {
 			return x.conn.sendPart([]byte("0\r\n\r\n"), true)
 		}
