@@ -32,6 +32,8 @@ type wanted struct {
 	id, object, method string
 	// isUnjudged says that the request went past the gateways and their policies.
 	isUnjudged bool
+	// isPart says that a GET asks for the number alone.
+	isPart bool
 	// named is the version that the client means; the zero value for any.
 	named version
 	// note is what a PUT stores.
@@ -96,6 +98,8 @@ func (t tagging) linear() porcupine.Model {
 				return false, now
 			case code >= 300 || next.note == memo{}:
 				return true, next
+			case in.isPart:
+				return out.note == memo{n: next.note.n}, next
 			}
 			return out.note == next.note && out.version == t.versionOf(next), next
 		},

@@ -49,6 +49,8 @@ type historyStore struct {
 	tagging tagging
 	server  *httptest.Server
 
+	serving sync.WaitGroup // has the requests that are under way, those too whose client has left
+
 	mu      sync.Mutex
 	random  *rand.Rand
 	process int // counts the starts
@@ -90,7 +92,44 @@ func (s *historyStore) pause() {
 	time.Sleep(d)
 }
 
+// historyTimeout is how long a gateway waits for an answer of the backend, and historyLate how long a late write takes, which
+// is more than that.
+const (
+	historyTimeout = 400 * time.Millisecond
+	historyLate    = 600 * time.Millisecond
+)
+
+// setback is what happens to a request beside what it asks for.
+type setback uint8
+
+const (
+	noSetback       setback = iota
+	answerLost              // the connection ends once the request was carried out
+	answerCut               // it ends within the answer
+	answeredFailure         // the answer is 500 or 503, although the request was carried out
+	carriedOutLate          // it is carried out when nobody waits for the answer any more
+)
+
+// setback returns what happens to a request.
+func (s *historyStore) setback() setback {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch n := s.random.IntN(200); {
+	case n < 2:
+		return answerLost
+	case n < 4:
+		return answerCut
+	case n < 6:
+		return answeredFailure
+	case n < 7:
+		return carriedOutLate
+	}
+	return noSetback
+}
+
 func (s *historyStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.serving.Add(1)
+	defer s.serving.Done()
 	s.mu.Lock()
 	process := s.process
 	s.mu.Unlock()
@@ -98,29 +137,43 @@ func (s *historyStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	s.pause()
+	setback := s.setback()
+	if s.pause(); setback == carriedOutLate {
+		time.Sleep(historyLate)
+	}
 	s.mu.Lock()
 	if process != s.process {
 		s.mu.Unlock()
 		panic(http.ErrAbortHandler)
 	}
 	code, now := s.exchange(r, body)
-	isLost := s.random.IntN(100) == 0
 	s.mu.Unlock()
 	s.pause()
-	if isLost {
-		panic(http.ErrAbortHandler) // the answer never arrives
-	}
-	if code >= 300 || now.content == "" {
+	switch {
+	case setback == answerLost:
+		panic(http.ErrAbortHandler)
+	case setback == answeredFailure:
+		w.WriteHeader([...]int{http.StatusInternalServerError, http.StatusServiceUnavailable}[now.version%2])
+		return
+	case code >= 300 || now.content == "":
 		w.WriteHeader(code)
 		return
 	}
-	if s.tagging != fieldRevs {
-		w.Header().Set("ETag", s.tagging.tag(now))
-	}
 	w.Header().Set("Content-Type", "application/json")
+	text := s.shown(now)
+	if isPart := r.URL.Query().Get("fields") == "n"; s.tagging != fieldRevs && !isPart {
+		w.Header().Set("ETag", s.tagging.tag(now))
+	} else if isPart {
+		text = []byte(canonical(text, func(o map[string]any) { delete(o, "log"); delete(o, "c") }))
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(code)
-	_, _ = w.Write(s.shown(now))
+	if setback == answerCut {
+		_, _ = w.Write(text[:len(text)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(text)
 }
 
 // exchange carries a request out as RFC 9110 says. The lock is held.

@@ -25,21 +25,30 @@ import (
 // resending serves the API by a route that asks for all the retries there are, and returns the gateway's address.
 func resending(t *testing.T, s *resendStore, set *policies.Set, attemptTimeout time.Duration) (*Gateway, string) {
 	t.Helper()
-	c := bare(t)
-	dialect := config.Plain
-	if s.isServer {
-		dialect = config.Kubernetes
+	g := retrying(t, s.address, s.isServer, s.mishap == streamRefused, set, attemptTimeout)
+	return g, serveTable(t, g)
+}
+
+// retrying is a gateway with a route to a backend that asks for all the retries there are.
+func retrying(t *testing.T, address string, isServer, isHTTP2 bool, set *policies.Set, attemptTimeout time.Duration) *Gateway {
+	t.Helper()
+	dialect := "Plain"
+	if isServer {
+		dialect = "Kubernetes"
 	}
-	spec := config.UpstreamSpec{Name: "api", Endpoints: []string{"http://" + s.address}, Dialect: dialect, ResponseTimeoutSeconds: 30}
-	if s.mishap == streamRefused {
-		spec.Protocol = "HTTP2"
+	c, err := config.Load("", config.Flags{Upstream: "http://" + address, Dialect: dialect})
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.Upstreams = []config.UpstreamSpec{spec}
+	c.Routes = nil
+	u := &c.Upstreams[0]
+	if u.Retries = (config.Retries{BudgetPercent: 100, MinPerSecond: 10_000}); isHTTP2 {
+		u.Protocol = config.HTTP2Protocol
+	}
 	rule := ruleOf("api", prefix("/"), 0)
 	rule.Retry = &routing.Retry{Codes: []int{500, 503}, Attempts: 3, Backoff: time.Millisecond}
 	rule.AttemptTimeout = attemptTimeout
-	g := newTabled(t, c, tableOf([]routing.Backend{{Name: "api", Upstream: "api"}}, rule), func() *policies.Set { return set })
-	return g, serveTable(t, g)
+	return newTabled(t, c, tableOf([]routing.Backend{{Name: u.Name, Upstream: u.Name}}, rule), func() *policies.Set { return set })
 }
 
 // resent is a write of a client, and what may be known of it.
