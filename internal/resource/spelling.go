@@ -167,11 +167,19 @@ func (w *walker) readings(root *spelling, text string) bool {
 	if normal := decodeUnreserved(text); normal != text {
 		texts = append(texts, normal)
 	}
-	if !utf8.ValidString(text) {
+	switch {
+	case !utf8.ValidString(text):
 		texts = append(texts, overlong(text), latin1(text))
+	case !isASCII(text): // which may have slashes that are compatible with '/'
+		texts = append(texts, norm.NFKC.String(text))
 	}
 	for _, t := range texts {
-		for _, end := range []string{"\x00", "?", "#", "\r", "\n"} { // what servers take for the end of the path
+		if behind, isURL := behindHost(t); isURL {
+			texts = append(texts, behind)
+		}
+	}
+	for _, t := range texts {
+		for _, end := range []string{"\x00", "?", "#", ";", "\r", "\n"} { // what servers take for the end of the path
 			if before, _, found := strings.Cut(t, end); found {
 				texts = append(texts, before)
 			}
@@ -184,6 +192,21 @@ func (w *walker) readings(root *spelling, text string) bool {
 		}
 	}
 	return false
+}
+
+// behindHost returns what follows the host in a path that is a URL without a scheme to some servers, because it begins with two
+// slashes or backslashes.
+func behindHost(text string) (path string, isURL bool) {
+	const separators = `/\`
+	if len(text) < 2 || strings.IndexByte(separators, text[1]) < 0 {
+		return "", false
+	}
+	host := strings.TrimLeft(text, separators)
+	end := strings.IndexAny(host, separators)
+	if end < 0 {
+		return "/", true
+	}
+	return "/" + host[end+1:], true
 }
 
 // maxSteps bounds the work on one path. A path that takes more counts as described: such a path is

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/admission-gateway/gateway/internal/readings/readingstest"
 )
 
 var (
@@ -150,7 +152,11 @@ func TestSpellings(t *testing.T) {
 	for range 60_000 {
 		p := described[r.IntN(len(described))]
 		for range 1 + r.IntN(3) {
-			p = spell(r, p)
+			if r.IntN(3) == 0 {
+				p = readingstest.Misspell(r, p)
+			} else {
+				p = spell(r, p)
+			}
 		}
 		checkSpelling(t, api, p, reached)
 		if t.Failed() {
@@ -182,7 +188,18 @@ func checkSpelling(t testing.TB, api *Plain, p string, reached map[string]int) {
 			t.Errorf("%s reads %q as %q, which is described, and it passes as undescribed", server, p, read(p))
 		}
 	}
+	if err != nil || info.IsResource || !targets.MatchString(p) {
+		return
+	}
+	for server, read := range readingstest.Servers {
+		if text, is := read(p); is && paths.MatchString(text) {
+			t.Errorf("%s reads %q as %q, which is described, and it passes as undescribed", server, p, text)
+		}
+	}
 }
+
+// targets are the paths that the gateway takes at all.
+var targets = regexp.MustCompile(`^/([^\x00-\x20\x7f?%]|%[0-9A-Fa-f]{2})*$`)
 
 func FuzzSpelling(f *testing.F) {
 	f.Add("/shop/%75sers;x/..%2fusers//5")
@@ -190,6 +207,9 @@ func FuzzSpelling(f *testing.F) {
 	f.Add("/%2561pis/apps/v1/deployments")
 	f.Add("/shop/%c0%af../users")
 	f.Add("/shop/%u0075sers")
+	f.Add("//host/shop/users")
+	f.Add(`/\\host\shop/users`)
+	f.Add("/shop/users;/x")
 	api := spelledAPI(f)
 	f.Fuzz(func(t *testing.T, p string) {
 		if p != "" {
