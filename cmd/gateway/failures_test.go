@@ -24,6 +24,7 @@ var failureProofs = map[string][]string{
 	"policy files have errors when the process starts":    {"cmd/gateway:TestFilesWithErrorsAtStart", "cmd/gateway:TestLastGoodStart"},
 	"policy files have errors later, or are gone":         {"cmd/gateway:TestFilesWithErrorsLater", "proxy:TestFailMatrixReload", "policies:TestReloadOfNothing"},
 	"a policy expression fails, or spends its budget":     {"proxy:TestFailMatrix"},
+	"the kind of a policy's parameters is neither":        {"admission/vap:TestMissingParamKind", "param-kind-missing.txtar"},
 	"a parameter, a namespace or a state":                 {"proxy:TestFailMatrix", "proxy:TestParamsWhileTheBackendFails", "proxy:TestNamespaceWhileTheBackendFails", "proxy:TestStorageClassesSkipped", "namespace-missing.txtar"},
 	"the server does not say in 5 seconds":                {"proxy:TestUntold", "proxy:TestUntoldInTime", "proxy:TestUntoldByServiceAccount", "policy-untold.txtar"},
 	"a bundle that a policy needs was never loaded":       {"policies/bundles:TestStaleness", "cmd/gateway:TestBundles"},
