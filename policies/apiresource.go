@@ -42,6 +42,8 @@ type APIResourceSpec struct {
 	Schema            *apiextensionsv1.CustomResourceValidation     `json:"schema"`
 	Defaults          string                                        `json:"defaults"`
 	ReadDefaults      string                                        `json:"readDefaults"`
+	StoredObject      string                                        `json:"storedObject"`
+	UnknownObject     string                                        `json:"unknownObject"`
 	StatusSubresource string                                        `json:"statusSubresource"`
 	// Scale is the scale subresource; nil if there is none.
 	Scale               *apiextensionsv1.CustomResourceSubresourceScale `json:"scale"`
@@ -87,6 +89,8 @@ type APIResourceFields struct {
 	// Status is nil if the file does not say whether objects have one.
 	Status *string `json:"status"`
 	Items  string  `json:"items"`
+	Object string  `json:"object"`
+	Answer string  `json:"answer"`
 }
 
 func (l *loader) apiResource(o *manifest.Object, a *APIResource) {
@@ -219,6 +223,9 @@ func (s *APIResourceSpec) resource() *resource.Resource {
 	}
 	r.HasOwnQuery = s.hasOwnQuery()
 	r.ReadDefaults = resource.ReadDefaultsNamed(s.ReadDefaults)
+	if s.StoredObject == "Unknown" {
+		r.Unshown = resource.UnshownNamed(s.UnknownObject)
+	}
 	r.Fields = s.fields(r.Envelope)
 	settings := s.Backend.settings()
 	settings["status"], settings["errors"] = s.StatusSubresource, s.Errors
@@ -287,6 +294,7 @@ func (s *APIResourceSpec) fields(e resource.Envelope) resource.Fields {
 		return fields
 	}
 	fields.Name, fields.Items = fieldPath(said.Name), resource.FieldPath{}
+	fields.Object, fields.Answer = fieldPath(said.Object), fieldPath(said.Answer)
 	if said.Status != nil {
 		fields.Status = fieldPath(*said.Status)
 	}

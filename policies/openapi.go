@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -291,6 +292,9 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 	if r.Result != nil {
 		compiled.ownedOnPatch, compiled.hidden = r.Result.Owned, r.Result.Hidden
 	}
+	if r.Unshown != "" {
+		c.noteUnshown(r, res)
+	}
 	if compiled.hidden.Any() && res.Backend.Patch == resource.PatchEmulated {
 		c.At(o, Warning, saidAt(r, "backend.patch"), "PATCH becomes a PUT of what the API shows, which lacks what is writeOnly: "+
 			"the API may refuse it, or forget what it had stored there, unless clients send it again")
@@ -298,6 +302,15 @@ func (c *documentCompiler) resource(r *openapi.Resource) {
 	c.made.resources = append(c.made.resources, loadedResource{
 		Resource: res, compiled: compiled, at: origin{path: r.Path()}, made: madeNames{r.IsMadePlural(), r.IsMadeKind()}, rollout: a.Spec.Rollout, rolloutAt: saidAt(r, "rollout"),
 	})
+}
+
+// noteUnshown names the operations of a resource whose stored object the gateway cannot know.
+func (c *documentCompiler) noteUnshown(r *openapi.Resource, res *resource.Resource) {
+	c.At(c.from, Note, r.Path(), "%s of '%s' cannot depend on the stored object, because %s: `%s: {fields: {answer: …}}` says which member "+
+		"of the answer has the object, and `answer: ''` that it is the answer itself", strings.Join(r.Changes, ", "), res.Names.Plural, r.Unshown, openapi.Extension)
+	if res.Backend.Patch == resource.PatchEmulated && slices.Contains(r.Changes, "PATCH") {
+		c.At(c.from, Warning, saidAt(r, "backend.patch"), "PATCH is refused, because the stored object is not known")
+	}
 }
 
 // derived makes the APIResource of a resource. Errors point at the extension.
@@ -371,7 +384,10 @@ func derivedSpec(r *openapi.Resource) map[string]any {
 	}
 	switch {
 	case r.Envelope == resource.Bare:
-		spec["fields"] = map[string]any{"name": r.NameField, "items": r.ItemsField}
+		spec["fields"] = map[string]any{"name": r.NameField, "items": r.ItemsField, "answer": r.Answer}
+		if r.Unshown != "" {
+			spec["storedObject"] = "Unknown"
+		}
 	case !r.Status && len(r.Paths) == 0:
 		spec["statusSubresource"] = "Disabled"
 	}

@@ -228,8 +228,8 @@ func TestOpenAPIFindings(t *testing.T) {
 	document := func(lines ...string) string {
 		return "openapi: 3.1.0\ninfo: {title: Orders, version: 2.0.0}\nservers: [{url: https://orders.example.com/v2}]\n" + strings.Join(lines, "\n") + `
 paths:
-  /orders/{id}:
-    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}, responses: {}}
+  /orders/{id}: {x-admission-gateway-resource: {storedObject: Shown},
+    put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Order'}}}}, responses: {}}}
 `
 	}
 	order := func(schema string, lines ...string) string {
@@ -266,7 +266,7 @@ paths:
 				"a.yaml:13: components.schemas.Order.properties.a.items.properties.b.writeOnly: note: is not enforced in answers: they pass as they come\n"},
 		"an extension about answers":      {settings("responses: Warn"), ""},
 		"an extension against answers":    {settings("responses: Deny"), "a.yaml:5: x-admission-gateway-resource.responses: must be 'Ignore' or 'Warn'\n"},
-		"an extension that leaves it out": {settings("ignore: true"), ""},
+		"an extension that leaves it out": {settings("ignore: true"), "a.yaml:7: paths[/orders/{id}].x-admission-gateway-resource.storedObject: warning: has no effect: the path is no part of a resource\n"},
 		"Swagger with a schema that is a list": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths: {}\ndefinitions:\n  items:\n    type: array\n    items:\n    - {type: string}\n",
 			"a.yaml:7: definitions.items.items: must be one schema, not a list\n"},
 		"Swagger with a reference to nothing": {"swagger: '2.0'\ninfo: {title: A, version: v1}\npaths:\n  /a:\n    post:\n      parameters:\n      - {in: body, name: b, schema: {$ref: '#/definitions/B'}}\n      responses: {'200': {schema: {$ref: '#/definitions/C'}}}\n",
@@ -353,8 +353,8 @@ info: {title: Notes, version: "1"}
 ` + more + `paths:
   /notes:
     get: {responses: {"200": {description: all}}}
-  /notes/{id}:
-    get: {responses: {"200": {description: one}}}
+  /notes/{id}: # whose GET shows it
+    x-admission-gateway-resource: {storedObject: Shown}
     patch:
       requestBody:
         content:

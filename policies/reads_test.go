@@ -141,7 +141,7 @@ func TestKindsUnknown(t *testing.T) {
 func TestReadsUnfilledDefaults(t *testing.T) {
 	const tasks = `openapi: 3.0.3
 info: {title: Tasks, version: v1}
-x-admission-gateway-resource: {defaults: DEFAULTS, group: example.com}
+x-admission-gateway-resource: {defaults: DEFAULTS, group: example.com, storedObject: Shown}
 paths:
   /tasks:
     get: {responses: {"200": {description: all}}}

@@ -309,8 +309,8 @@ func (j *inForce) fieldsOf(o *manifest.Object, r *loadedResource) {
 	}
 	fields, _ := o.At("spec.fields")
 	for n := fields.First(); n.Valid(); n = n.Next() {
-		if n.Key() == "items" || n.Str() == "" {
-			continue // of lists, which have no schema here
+		if n.Key() == "items" || n.Key() == "answer" || n.Str() == "" {
+			continue // of lists and answers, which have no schema here
 		}
 		if name, known := lostProperty(props, segmentsOfField(n.Str())); name != "" {
 			j.At(o, Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))

@@ -327,7 +327,7 @@ paths:
           application/vnd.untyped+json: {schema: {properties: {name: {type: string}}}}
       responses: {'201': {description: ok}}
   /spaces/{id}:
-    x-admission-gateway-resource: {fields: {status: status}}
+    x-admission-gateway-resource: {fields: {status: status}, storedObject: Shown}
     get: {responses: {'200': {description: ok}}}
     put:
       requestBody: {content: {application/json: {schema: {oneOf: [{type: object, required: [name]}, {type: string, maxLength: 3}]}}}}
@@ -527,6 +527,7 @@ openapi: 3.0.3
 info: {title: Users, version: v1}
 paths:
   /users/{id}:
+    x-admission-gateway-resource: {storedObject: Shown}
     get: {responses: {'200': {description: ok, content: {application/json: {schema: {type: object, required: [created_at], properties: {name: {type: string}, created_at: {type: string}}}}}}}}
     patch:
       responses: {'200': {description: ok}}
@@ -782,6 +783,7 @@ func TestRenames(t *testing.T) {
 	const document = `
 openapi: 3.0.3
 info: {title: Users, version: v1}
+x-admission-gateway-resource: {storedObject: Shown}
 components: {schemas: {Key: {type: object, properties: {id: {type: string, readOnly: true}}}}}
 paths:
   /user/{username}:

@@ -14,7 +14,7 @@ import (
 const shelves = `
 openapi: 3.0.3
 info: {title: Shelves, version: v1}
-x-admission-gateway-resource: {group: shelves.example.com, version: v1, concurrency: BestEffort}
+x-admission-gateway-resource: {group: shelves.example.com, version: v1, concurrency: BestEffort, readDefaults: Fill, storedObject: Shown}
 paths:
   /shelves:
     get: {responses: {'200': {description: ok}}}

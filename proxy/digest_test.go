@@ -20,7 +20,7 @@ import (
 const volumesAPI = `
 openapi: 3.0.3
 info: {title: Volumes, version: v1}
-x-admission-gateway-resource: {group: volumes.example.com, version: v1}
+x-admission-gateway-resource: {group: volumes.example.com, version: v1, readDefaults: Fill}
 paths:
   /volumes:
     get: {responses: {'200': {content: {application/json: {schema: {type: object, properties: {items: {type: array, items: {$ref: '#/components/schemas/Volume'}}}}}}}}}

@@ -55,7 +55,14 @@ func patchForm(h *handler, w *storage.Write) error {
 		return err
 	}
 	w.Patch, w.Object, w.Source = w.Object, nil, nil
-	if err := s.Patched(w, h.admission); err != nil {
+	err := s.Patched(w, h.admission)
+	if err == storage.ErrUnshown {
+		if err := h.admission.checkForm(s, w, h.body.declared); err != nil {
+			return err
+		}
+		return h.passUnshown(w)
+	}
+	if err != nil {
 		return err
 	}
 	if err := h.admission.checkForm(s, w, h.body.declared); err != nil {

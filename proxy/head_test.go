@@ -14,7 +14,7 @@ import (
 // TestLengthOfHEAD: a HEAD of a described object has the ETag and the Content-Length of a GET, whether the gateway makes the ETag,
 // completes the object or leaves both to the backend.
 func TestLengthOfHEAD(t *testing.T) {
-	const defaulted = "schema: {openAPIV3Schema: {type: object, properties: {id: {type: string}, a: {type: string}, d: {type: integer, default: 5}}}}\n  "
+	const defaulted = "readDefaults: Fill\n  schema: {openAPIV3Schema: {type: object, properties: {id: {type: string}, a: {type: string}, d: {type: integer, default: 5}}}}\n  "
 	const plain = "Accept-Encoding: identity" // which the client asks for in no other way
 	tags := map[string]func([]byte) string{"no ETag": noTag, "a weak ETag": expressTag, "a strong ETag": fastifyTag}
 	for kind, tag := range tags {
@@ -51,7 +51,7 @@ func TestLengthOfHEAD(t *testing.T) {
 								t.Errorf("%s: a HEAD is answered %d %v, a GET %d %v", name, head.StatusCode, head.Header, get.StatusCode, get.Header)
 							}
 							want := int64(len(text))
-							if hasDefault && size > 100_000 && !strings.HasPrefix(get.Header.Get("ETag"), `"gw-`) {
+							if hasDefault && size > 100_000 && !strings.Contains(name, "?") && !strings.HasPrefix(get.Header.Get("ETag"), `"gw-`) {
 								want = -1 // there is none: the object is completed while it is sent
 							}
 							if head.ContentLength != want || get.ContentLength != want {

@@ -17,7 +17,7 @@ paths:
     post: {responses: {}, requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/User'}}}}}
   /users/{id}:
     PATH
-    get: {responses: {}}
+    get: {responses: {'200': {description: one, content: {application/json: {schema: {$ref: '#/components/schemas/User'}}}}}}
     put: {PUT responses: {}, requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/User'}}}}}
     patch: {responses: {}}
 components:

@@ -30,7 +30,9 @@ func (h *handler) patch(w *storage.Write) error {
 	if h.isOwnLanguage(w) {
 		return h.passPatch(w)
 	}
-	if err := s.Patched(w, h.admission); err != nil {
+	if err := s.Patched(w, h.admission); err == storage.ErrUnshown {
+		return h.passUnshown(w)
+	} else if err != nil {
 		return err
 	}
 	if err := h.admission.checkEffect(w, h.scope.operation); err != nil {
@@ -103,6 +105,17 @@ func (a *admitter) answerFaults(w *storage.Write, found schema.Result) error {
 func (h *handler) isOwnLanguage(w *storage.Write) bool {
 	return w.PatchType == storage.MergePatch && w.Patch.Root().Kind() != document.Object && h.body.declared.IsDescribed() &&
 		h.request.Resource.Backend.Patch != resource.PatchEmulated
+}
+
+// passUnshown sends a patch on as it came, of an object that is not known. Nothing needs to know it.
+func (h *handler) passUnshown(w *storage.Write) error {
+	if wrong := h.admission.parameters; len(wrong) > 0 {
+		return h.request.Invalid(w.Info.Name, wrong, 0)
+	}
+	if w.Source = h.request.Body; isTried(h) {
+		w.Source = []byte("{}")
+	}
+	return h.scope.storage.Pass(w)
 }
 
 // passPatch sends a patch on as it came. What the API makes of it only the API knows.

@@ -281,3 +281,152 @@ func compareFile(t *testing.T, name, got string) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestStoredShapes: whatever depends on the stored object takes it from the place in the answer to a GET where the file or the
+// schemas say that it is. If none says so, nothing is made of the answer: what needs the object is refused, and the rest passes
+// as it was sent.
+func TestStoredShapes(t *testing.T) {
+	const document = `
+openapi: 3.0.3
+info: {title: Tasks, version: v1}
+x-admission-gateway-resource: {group: example.com, concurrency: BestEffort}
+paths:
+  /tasks/{id}:
+    SETTING
+    get: {responses: {'200': {description: ok, content: {application/json: {schema: ANSWER}}}}}
+    put:
+      requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Task'}}}}
+      responses: {'200': {description: ok}}
+    patch:
+      requestBody: {required: true, content: {application/json: {schema: {type: object, properties: {title: {type: string}, owner: {type: string}, rev: {type: integer}}}}}}
+      responses: {'200': {description: ok}}
+    delete: {responses: {'204': {description: gone}}}
+components:
+  schemas:
+    Task:
+      type: object
+      properties:
+        title: {type: string}
+        priority: {type: string, default: mid}
+        owner: {type: stringOWNER}
+        rev: {type: integer}
+        state: {type: object}
+        made: {type: string, readOnly: true}
+RULE
+`
+	const policy = `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: tasks}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: ["*"], operations: [UPDATE, DELETE], resources: [tasks]}]}
+  validations: [{expression: "oldObject.owner != 'root'", message: root's}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: tasks}
+spec: {policyName: tasks, validationActions: [Deny]}
+`
+	const task = "{$ref: '#/components/schemas/Task'}"
+	shapes := map[string]struct {
+		answer string
+		shows  func(string) string
+	}{
+		"bare":      {task, asStored},
+		"wrapped":   {"{type: object, properties: {data: " + task + ", meta: {type: object}}}", wrapped},
+		"sparse":    {task, without("priority", "rev", "state")},
+		"differing": {"{type: object, properties: {id: {type: string}, attributes: {type: object}}}", func(string) string { return `{"id":"1","attributes":{"owner":"root"}}` }},
+	}
+	const writes = `
+		PATCH /tasks/1 application/json {"title":"n"}
+		PATCH /tasks/1 application/json-patch+json [{"op":"replace","path":"/title","value":"n"}]
+		PUT /tasks/1 application/json {"title":"n","priority":"low"}
+		DELETE /tasks/1
+		GET /tasks/1
+	`
+	const policies = writes + `
+		PATCH /tasks/1 application/json {"title":7}
+	`
+	dependants := map[string]struct{ setting, owner, rule, more, requests string }{
+		"nothing":        {requests: writes},
+		"emulated-patch": {setting: "backend: {patch: Emulated}", requests: writes},
+		"status":         {setting: "fields: {status: state}", requests: writes + `PUT /tasks/1 application/json {"title":"n","state":{"phase":"End"}}`},
+		"version": {setting: "fields: {version: rev}, backend: {versions: Field}, concurrency: Optimistic",
+			requests: writes + `PUT /tasks/1 application/json {"title":"n","rev":3}
+				PUT /tasks/1 application/json {"title":"n","rev":2}`},
+		"name": {setting: "fields: {name: owner}", requests: writes + `PATCH /tasks/1 application/json {"owner":"else"}
+				PATCH /tasks/1 application/json {"owner":"1"}
+				PATCH /tasks/1 application/json-patch+json [{"op":"replace","path":"/owner","value":"else"}]`},
+		"immutable": {owner: ", x-admission-gateway-immutable: true", requests: writes + `PATCH /tasks/1 application/json {"owner":"else"}
+				PUT /tasks/1 application/json {"owner":"else"}`},
+		"rule":          {rule: `      x-kubernetes-validations: [{rule: "!has(self.title) || self.title != 'n' || self.priority != 'high'", message: no}]`, requests: writes},
+		"policy":        {more: policy, requests: policies},
+		"read-only":     {requests: `PUT /tasks/1 application/json {"title":"n","made":"now"}`},
+		"read-defaults": {setting: "readDefaults: Fill", requests: writes},
+		"refused":       {setting: "unknownObject: Refuse", requests: writes},
+		"passed":        {setting: "unknownObject: Pass", more: policy, requests: policies},
+	}
+	for name, of := range dependants {
+		for shape, shown := range shapes {
+			t.Run(name+"/"+shape, func(t *testing.T) {
+				setting := ""
+				if of.setting != "" {
+					setting = "x-admission-gateway-resource: {" + of.setting + "}"
+				}
+				files := strings.NewReplacer("SETTING", setting, "ANSWER", shown.answer, "OWNER", of.owner, "RULE", of.rule).Replace(document) + of.more
+				k := &keeper{stored: `{"title":"t","priority":"high","owner":"ann","rev":3,"state":{"phase":"Run"},"made":"then"}`, shows: shown.shows}
+				compareFile(t, "shapes-"+name+"-"+shape, k.play(t, files, of.requests))
+			})
+		}
+	}
+}
+
+// TestStoredPlaces: the file says where bodies and answers have the object.
+func TestStoredPlaces(t *testing.T) {
+	const resource = `
+apiVersion: admission-gateway.io/v1alpha1
+kind: APIResource
+metadata: {name: tasks}
+spec:
+  version: v1
+  names: {plural: tasks, kind: Task}
+  paths: {item: "/tasks/{name}"}
+  concurrency: BestEffort
+  FIELDS
+  backend: {patch: Emulated, dryRun: Emulated}
+  readDefaults: Fill
+  schema:
+    openAPIV3Schema: SCHEMA
+`
+	const task = `{type: object, properties: {title: {type: string}, priority: {type: string, default: mid}, lines: {type: array, items: {type: object, properties: {sku: {type: string}}}}}}`
+	const bodyOf = `{type: object, properties: {data: ` + task + `}}`
+	const patches = `
+		GET /tasks/1
+		PATCH /tasks/1 application/json {"title":"n"}
+		PATCH /tasks/1?dryRun=All application/json {"title":"n"}
+		PATCH /tasks/1 application/json-patch+json [{"op":"add","path":"/lines/0","value":{"sku":"b"}}]
+		PATCH /tasks/1 application/json-patch+json [{"op":"replace","path":"/lines/0/sku","value":"b"}]
+		PATCH /tasks/1 application/json-patch+json [{"op":"remove","path":"/lines/0"},{"op":"add","path":"/lines/0","value":{"sku":"b"}},{"op":"add","path":"/lines/0","value":{"sku":"c"}}]
+		PATCH /tasks/1 application/json {"lines":[]}
+	`
+	inData := func(stored string) string { return `{"data":` + stored + `}` }
+	const flat = `{"title":"t","lines":[{"sku":"a","secret":1}],"secret":2}`
+	for name, c := range map[string]struct {
+		fields, schema, stored, requests string
+		shows                            func(string) string
+	}{
+		"bare":                 {"", task, flat, patches, asStored},
+		"answer":               {"fields: {answer: data}", task, flat, patches, wrapped},
+		"answer-without-it":    {"fields: {answer: result.item}", task, flat, patches, wrapped},
+		"no-member-is-known":   {"", task, flat, patches, wrapped},
+		"object-and-answer":    {"fields: {object: data, answer: data}", bodyOf, `{"data":` + flat + `}`, "GET /tasks/1\n" + `PATCH /tasks/1 application/json {"data":{"title":"n"}}`, asStored},
+		"object-alone":         {"fields: {object: data}", bodyOf, flat, "GET /tasks/1\n" + `PATCH /tasks/1 application/json {"data":{"title":"n"}}`, asStored},
+		"answer-within-answer": {"fields: {answer: data.data}", task, flat, patches, func(stored string) string { return inData(inData(stored)) }},
+		"unknown":              {"storedObject: Unknown", task, flat, patches, asStored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &keeper{stored: c.stored, shows: c.shows}
+			compareFile(t, "places-"+name, k.play(t, strings.NewReplacer("FIELDS", c.fields, "SCHEMA", c.schema).Replace(resource), c.requests))
+		})
+	}
+}

@@ -45,6 +45,8 @@ var failureProofs = map[string][]string{
 	"an API server cannot be asked for a resource":        {"proxy:TestKindsOfTheServer"},
 	"an upstream of the dialect `Kubernetes`":             {"proxy:TestOrdinaryAPIGetsNoDryRun", "proxy:TestProofOfNobody", "kubernetes-unproved.txtar"},
 	"a plain backend's answer that the gateway":           {"proxy:TestLargeObjectsFilled", "reads-refused.txtar"},
+	"a plain backend's answer to a GET has no object":     {"proxy:TestStoredPlaces"},
+	"the document does not say where the answer":          {"proxy:TestStoredShapes"},
 	"the stored object that a decision depends on":        {"proxy:TestFailMatrix", "proxy:TestAccountLacksARight"},
 	"Redis, which keeps the locks of objects":             {"proxy:TestWritesWithoutSharedLocks", "internal/ratelimit/shared:TestLockWithoutRedis"},
 	"a write lost its lock in Redis before it was sent":   {"proxy:TestWritesWithoutSharedLocks", "internal/ratelimit/shared:TestLockLost"},

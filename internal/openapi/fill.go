@@ -66,7 +66,7 @@ func (d *Document) readDefaultsOf(operation document.Node) resource.ReadDefaults
 
 // fillsReads reports whether defaults are filled in in what is read of a resource.
 func fillsReads(r *Resource) bool {
-	return (&resource.Resource{Envelope: r.Envelope, ReadDefaults: r.ReadDefaults}).FillsReads()
+	return r.Unshown == "" && (&resource.Resource{Envelope: r.Envelope, ReadDefaults: r.ReadDefaults}).FillsReads()
 }
 
 // FillsReads reports whether defaults are filled in in answers too. It is known once Resources has found the resources.

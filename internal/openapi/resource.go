@@ -22,6 +22,10 @@ type Resource struct {
 	// NameMayChange says that a change may give another value to the NameField: no author says that it is the name, and it is
 	// not readOnly.
 	NameMayChange bool
+	// Answer is the member of the answer to a GET that has the object; empty if it is the answer itself. Unshown says why the
+	// answer is not known to have it in the shape of the bodies, Changes which methods that concerns; empty if it is known.
+	Answer, Unshown string
+	Changes         []string
 	// Status, Scale and Subresources are the subresources, of Kubernetes' resources alone.
 	Status, Scale bool
 	Subresources  []string

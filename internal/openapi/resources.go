@@ -174,10 +174,9 @@ func firstOf(nodes ...document.Node) document.Node {
 // describe finds out how the objects of a resource look.
 func (d *Document) describe(r *Resource) {
 	create, update, read := d.schemasOf(r)
-	any := firstOf(read, update, create)
 	t := &translator{doc: d, depth: maxDepth}
 	var c conjunction
-	if any.Valid() {
+	if any := firstOf(read, update, create); any.Valid() {
 		c = t.flatten([]document.Node{any}, nil)
 	}
 	switch said := r.setting("envelope"); {
@@ -187,6 +186,14 @@ func (d *Document) describe(r *Resource) {
 		r.Envelope = resource.Kubernetes
 	default:
 		r.Envelope = resource.Bare
+	}
+	if shown := d.shownOf(r); !r.saysShown() {
+		if r.Answer, r.Unshown = shown.answer, shown.why; r.Unshown != "" {
+			r.Changes = r.changes()
+		}
+		if r.Answer != "" {
+			read, c = shown.schema, t.flatten([]document.Node{shown.schema}, nil)
+		}
 	}
 	r.NameField = nameField(r, &c)
 	r.NameMayChange = r.NameField != "" && r.setting("fields", "name") == "" && !d.isReadOnly(r.NameField, read, update, create)
@@ -227,6 +234,9 @@ func (d *Document) addSchemas(r *Resource) {
 	o.of = ofAnswers
 	from := firstOf(got, put, patched, posted)
 	r.ReadDefaults = d.readDefaultsOf(firstOf(got, r.collection.operation("get"), from))
+	if r.Answer != "" {
+		read = d.shownOf(r).schema
+	}
 	if n := firstOf(read, update, create); n.Valid() && fillsReads(r) {
 		o.filling = d.fillingOf(from)
 		if s := d.cached(n, o); s != nil && s.Defaults && !s.IsList() {

@@ -50,6 +50,8 @@ type Resource struct {
 	Fields   Fields
 	// ReadDefaults says whether clients that read objects of a plain backend see the defaults of what is missing.
 	ReadDefaults ReadDefaults
+	// Unshown is set if the answer to a GET is not known to show the object in the shape of the bodies.
+	Unshown Unshown
 
 	// HasOwnQuery says that a plain backend has all parameters of the query for itself: none is read
 	// as Kubernetes reads it.
@@ -210,6 +212,31 @@ func OtherPathsNamed(name string) OtherPaths {
 	return OtherPathsUnset
 }
 
+// Unshown says what happens to writes if the answer to a GET is not known to show the stored object.
+type Unshown uint8
+
+const (
+	// IsShown: it is known to.
+	IsShown Unshown = iota
+	// UnshownRefusedIfNeeded refuses a write if anything needs the stored object.
+	UnshownRefusedIfNeeded
+	// UnshownRefused refuses all writes of stored objects.
+	UnshownRefused
+	// UnshownPassed refuses none.
+	UnshownPassed
+)
+
+// UnshownNamed returns the value that policy files write so.
+func UnshownNamed(name string) Unshown {
+	switch name {
+	case "Refuse":
+		return UnshownRefused
+	case "Pass":
+		return UnshownPassed
+	}
+	return UnshownRefusedIfNeeded
+}
+
 // ReadDefaults says whether what is read of a plain backend gets the defaults of what is missing in it.
 type ReadDefaults uint8
 
@@ -238,7 +265,7 @@ func (r *Resource) FillsReads() bool {
 	if r.ReadDefaults == ReadDefaultsUnset {
 		return r.Envelope == Kubernetes
 	}
-	return r.ReadDefaults == ReadDefaultsFill
+	return r.ReadDefaults == ReadDefaultsFill && r.Unshown == IsShown
 }
 
 // ShowsItems reports whether policies see the items of a body that is an array one after the other.

@@ -27,6 +27,8 @@ var (
 	ErrConflict = errors.New("another writer came between")
 	// ErrNameTaken says that a name which the gateway generated is the name of another object.
 	ErrNameTaken = errors.New("the generated name is taken")
+	// ErrUnshown says that the object which a patch is of is not known, and that nothing needs it: the patch passes as it is.
+	ErrUnshown = errors.New("the patched object is not known")
 	// ErrAnswered says that the backend refused a dry run: its answer, in Request.Response, is the client's.
 	ErrAnswered = errors.New("the backend's answer is the client's")
 )

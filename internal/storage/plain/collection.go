@@ -51,7 +51,7 @@ type outlines struct{ object, event *document.Outline }
 // newOutlines makes the outlines.
 func (c *collection) newOutlines() outlines {
 	schema, isVersioned := c.defaulting(resource.VerbGet), c.keeps(resource.ResourceVersions)
-	if schema != nil && len(schema.Derived()) > 0 || isVersioned && isDigested(c.Resource) {
+	if c.isPlaced() || schema != nil && len(schema.Derived()) > 0 || isVersioned && isDigested(c.Resource) {
 		return outlines{}
 	}
 	object := schema.DefaultedParts()

@@ -282,6 +282,10 @@ func (d *completion) complete(item *document.Document) error {
 	limit := d.collection.Limits.Completed()
 	switch {
 	case d.schema == nil:
+	case d.collection.isPlaced():
+		return d.completePlaced(item, object)
+	case object == item.Root() && !d.collection.knows(d.schema, object):
+		// What has no member of an object is none.
 	case object == item.Root():
 		return completeStored(item, d.schema, limit, d.budget)
 	case len(d.schema.Derived()) > 0:
@@ -300,6 +304,36 @@ func (d *completion) complete(item *document.Document) error {
 		}
 	case !defaults.ApplyAt(object, d.schema, limit):
 		return tooLargeCompleted(limit)
+	}
+	return nil
+}
+
+// completePlaced gives an object that bodies have within them, or answers, what it lacks. Items of lists are objects.
+func (d *completion) completePlaced(item *document.Document, object document.Node) error {
+	fields := &d.collection.Resource.Fields
+	if d.isItem {
+		var found bool
+		if object, found = storage.Find(object, pathOf(fields.Answer)); !found || object.Kind() != document.Object {
+			return nil
+		}
+	}
+	body, err := document.Parse(appendWithin(nil, fields.Object, object), document.Limits{Memory: item.Memory()})
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	if !d.collection.knows(d.schema, body.Root()) {
+		return nil
+	}
+	err = completeStored(body, d.schema, d.collection.Limits.Completed(), d.budget)
+	if failed := body.Err(); failed != nil {
+		return failed // whatever came of completing it
+	}
+	if err != nil || !body.Edited() {
+		return err
+	}
+	if completed, found := storage.Find(body.Root(), pathOf(fields.Object)); found {
+		item.Replace(object, completed.AppendRaw(nil))
 	}
 	return nil
 }

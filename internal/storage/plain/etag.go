@@ -291,7 +291,15 @@ func (c *collection) tagWritten(w *storage.Write) {
 		return // the write is done, and its answer stands
 	}
 	v := c.validatorsOf(&w.Info, answer)
-	if body := answer.Body(); v.made != nil && (!r.IsStream() && bytes.Equal(body, r.Body()) || c.isSame(w, body, want)) {
+	body := answer.Body()
+	if v.made == nil {
+		return
+	}
+	if d, err := c.parseShown(w, body); err == nil && c.isPlaced() {
+		body = d.AppendTo(nil)
+		d.Release()
+	}
+	if v.made != nil && (!r.IsStream() && bytes.Equal(body, r.Body()) || c.isSame(w, body, want)) {
 		r.Set("ETag", string(v.made))
 	}
 }

@@ -46,6 +46,9 @@ func (c *collection) needsExisting(i *resource.Info, isRead bool) bool {
 	if !i.IsObject() {
 		return false
 	}
+	if c.isUnshown() {
+		return c.needsUnshown(i) != "" || c.mayCreate(i) || i.Verb == resource.VerbUpdate && !c.Resource.Writes.CreateOnUpdate
+	}
 	if storage.ReadsExisting(c.Policies, i) || c.mayCreate(i) {
 		return true
 	}
@@ -83,8 +86,14 @@ func (c *collection) getObject(w *storage.Write) error {
 // another kind.
 func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 	e := w.Exchanges
+	isUnshown := isObject && c.isUnshown()
+	if isUnshown {
+		if err := c.refuseUnshown(&w.Info); err != nil {
+			return err
+		}
+	}
 	last := c.lastStored(w, target)
-	if last != nil && c.goesOnFrom(last) {
+	if last != nil && !isUnshown && c.goesOnFrom(last) {
 		w.Existing.Unread = last.Unread
 		if err := c.take(w, last.Body, last.ETag, isObject); err != nil {
 			return err
@@ -108,7 +117,9 @@ func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 	case code != http.StatusOK:
 		return c.unread(w, answer)
 	}
-	if err := c.take(w, answer.Body(), answer.Header("ETag"), isObject); err != nil {
+	if isUnshown { // that there is one is all that is known
+		w.Existing.ETag = append(w.Existing.ETag[:0], answer.Header("ETag")...)
+	} else if err := c.take(w, answer.Body(), answer.Header("ETag"), isObject); err != nil {
 		return err
 	}
 	if hasPreconditions(w.Exchanges.Head) && c.Resource.Backend.Versions != resource.NativeVersions {
@@ -134,13 +145,18 @@ func (c *collection) unread(w *storage.Write, answer *message.Response) error {
 // take takes an object that was read as the stored one, as a client that reads it would see it.
 func (c *collection) take(w *storage.Write, body, etag []byte, isObject bool) (err error) {
 	e := &w.Existing
-	if e.Object, err = w.Exchanges.ParseStored(body); err != nil {
+	if !isObject {
+		e.Object, err = w.Exchanges.ParseStored(body)
+		e.ETag = append(e.ETag[:0], etag...)
+		return err
+	}
+	if e.Object, err = c.parseShown(w, body); err != nil {
+		return err
+	}
+	if err := c.checkShown(w, e.Root()); err != nil {
 		return err
 	}
 	e.ETag = append(e.ETag[:0], etag...)
-	if !isObject {
-		return nil
-	}
 	if c.emulates(resource.ResourceVersions | resource.ScaleSubresource) {
 		e.Version = versionOf(e.Version[:0], c.Resource, e.Object.Root(), etag)
 	}
@@ -170,6 +186,7 @@ func (c *collection) pin(w *storage.Write) error {
 	}
 	isBestEffort := c.Resource.Backend.Concurrency == resource.BestEffort
 	switch {
+	case c.isUnshown() && c.Resource.Backend.Versions == resource.FieldVersions:
 	case c.Resource.Backend.Versions == resource.FieldVersions && w.Info.HasBody():
 		if stored, found := storage.Find(e.Root(), c.Resource.Fields.Version); found && versionIn(stored) != "" {
 			e.Pin = storage.PinnedByField

@@ -51,6 +51,15 @@ func (refusedPatches) Patch(w *storage.Write) error {
 
 // patched applies a patch to the stored object, and prepares the result.
 func (c *collection) patched(w *storage.Write, h storage.Handler, prepared strategy) error {
+	if c.isUnshown() {
+		if err := c.refuseUnshown(&w.Info); err != nil {
+			return err
+		}
+		if err := c.checkUnshownName(w); err != nil {
+			return err
+		}
+		return storage.ErrUnshown
+	}
 	if err := c.getObject(w); err != nil {
 		return err
 	}

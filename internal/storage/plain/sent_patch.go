@@ -80,14 +80,14 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 	stored := w.Existing.Object // with the defaults that reads set: nothing is put into a form
 	if w.PatchType != storage.FormPatch {
 		var err error
-		if stored, err = w.Exchanges.ParseStored(w.Exchanges.StoredBody()); err != nil {
+		if stored, err = s.c.parseShown(w, w.Exchanges.StoredBody()); err != nil {
 			return nil, err
 		}
 		defer stored.Release()
 	}
 	want := w.Object.Clone()
 	defer want.Release()
-	if err := s.c.keepUnknown(w, want); err != nil {
+	if err := s.c.restoreUnknown(w, want); err != nil {
 		return nil, err
 	}
 	if w.Existing.Pin == storage.PinnedByField {
@@ -118,39 +118,4 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 		return nil, status.Internal("what policies make of the object cannot be said in the language of the patch")
 	}
 	return body, nil
-}
-
-// keepUnknown gives the object back what is stored in it and its schema does not know: the client
-// did not ask to change that.
-func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
-	schema := c.Schemas.Of(w)
-	if schema == nil {
-		return nil
-	}
-	pruned := w.Existing.Object.Clone()
-	defer pruned.Release()
-	if err := schema.PruneUnknown(pruned); err != nil {
-		return storage.UnreadableStored()
-	}
-	if pruned.Edited() {
-		restore(want, want.Root(), pruned.Root(), w.Existing.Root())
-	}
-	return nil
-}
-
-// restore sets what was pruned from an object wherever the rest was not changed.
-func restore(d *document.Document, object, pruned, stored document.Node) {
-	for m := stored.First(); m.Valid(); m = m.Next() {
-		left, wasLeft := pruned.Get(m.Key())
-		now, isThere := object.Get(m.Key())
-		switch {
-		case !wasLeft && !isThere:
-			d.Set(object, m.Key(), m.Raw())
-		case !wasLeft || !isThere || document.EqualNodes(left, m):
-		case document.EqualNodes(now, left):
-			d.Set(object, m.Key(), m.Raw())
-		case now.Kind() == document.Object && left.Kind() == document.Object:
-			restore(d, now, left, m)
-		}
-	}
 }

@@ -200,6 +200,9 @@ func refusedPin(w *storage.Write) error {
 
 // message returns the request that carries the object as it is stored, with the precondition that pins it.
 func (s objectWrites) message(w *storage.Write) (storage.Message, error) {
+	if err := s.c.keepUnknown(w, w.Object); err != nil {
+		return storage.Message{}, err
+	}
 	if err := s.toStoredForm(w); err != nil {
 		return storage.Message{}, err
 	}
@@ -264,8 +267,12 @@ func (s objectWrites) isUnchanged(w *storage.Write) bool {
 // answerUnwritten answers with what would have been stored: the backend knows no dry run, so nothing reaches it.
 func (s objectWrites) answerUnwritten(w *storage.Write, code int) error {
 	if !s.c.answersObject() {
+		if err := s.c.keepUnknown(w, w.Object); err != nil {
+			return err
+		}
 		s.c.hide(w.Object)
-		return answerContent(w, code)
+		w.Exchanges.Response.StartJSON(code, nil, s.c.asAnswered(w.Content(), w.Object))
+		return nil
 	}
 	if len(w.Existing.Version) == 0 {
 		if err := s.toStoredForm(w); err != nil {

@@ -1,0 +1,106 @@
+package plain
+
+import (
+	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/storage"
+)
+
+// keepUnknown is restoreUnknown for an object that a PUT replaces although the client sent only a part of it. Objects of
+// Kubernetes' form lose what their schema does not know, as in an API server.
+func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
+	if w.Shown != storage.ShownObject && w.Shown != storage.ShownMerged {
+		return nil
+	}
+	return c.restoreUnknown(w, want)
+}
+
+// restoreUnknown gives an object back what is stored in it and its schema does not know: the client did not ask to change
+// that. A write that would lose some of it is refused.
+func (c *collection) restoreUnknown(w *storage.Write, want *document.Document) error {
+	schema := c.Schemas.Of(w)
+	if schema == nil || w.Existing.Object == nil {
+		return nil
+	}
+	pruned := w.Existing.Object.Clone()
+	defer pruned.Release()
+	if err := schema.PruneUnknown(pruned); err != nil {
+		return storage.UnreadableStored()
+	}
+	if !pruned.Edited() {
+		return nil
+	}
+	r := restorer{d: want, hasWholeLists: w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch}
+	r.members(want.Root(), pruned.Root(), w.Existing.Root())
+	if r.lost.Valid() {
+		return notApplicable(w, "the items of `"+storage.Short(r.lost.Path())+"` have members that the schema does not know, "+
+			"and which of the items they belong to is not known any more")
+	}
+	return nil
+}
+
+// restorer sets what was pruned from an object wherever the rest was not changed.
+type restorer struct {
+	d *document.Document
+	// hasWholeLists says that a client that changes a list sends all of it.
+	hasWholeLists bool
+	lost          document.Node // a list in which something cannot be restored
+}
+
+func (r *restorer) members(object, pruned, stored document.Node) {
+	for m := stored.First(); m.Valid(); m = m.Next() {
+		left, wasLeft := pruned.Get(m.Key())
+		now, isThere := object.Get(m.Key())
+		switch {
+		case !wasLeft && !isThere:
+			r.d.Set(object, m.Key(), m.Raw())
+		case wasLeft && isThere:
+			r.value(now, left, m)
+		}
+	}
+}
+
+func (r *restorer) value(now, left, stored document.Node) {
+	switch {
+	case document.EqualNodes(left, stored):
+	case document.EqualNodes(now, left):
+		r.d.Replace(now, stored.AppendRaw(nil))
+	case now.Kind() == document.Object && left.Kind() == document.Object:
+		r.members(now, left, stored)
+	case now.Kind() == document.Array && left.Kind() == document.Array && !r.hasWholeLists:
+		r.items(now, left, stored)
+	}
+}
+
+// items restores what was pruned from the items of a list, which are told apart by their positions.
+func (r *restorer) items(list, pruned, stored document.Node) {
+	now, left, all := itemsOf(list), itemsOf(pruned), itemsOf(stored)
+	if len(left) != len(all) {
+		r.lost = stored
+		return
+	}
+	for len(now) > 0 && len(left) > 0 && document.EqualNodes(now[0], left[0]) {
+		r.value(now[0], left[0], all[0])
+		now, left, all = now[1:], left[1:], all[1:]
+	}
+	for len(now) > 0 && len(left) > 0 && document.EqualNodes(now[len(now)-1], left[len(left)-1]) {
+		r.value(now[len(now)-1], left[len(left)-1], all[len(all)-1])
+		now, left, all = now[:len(now)-1], left[:len(left)-1], all[:len(all)-1]
+	}
+	for i := range left {
+		switch {
+		case len(now) == 0: // all of these were removed
+		case len(now) == len(left):
+			r.value(now[i], left[i], all[i])
+		case !document.EqualNodes(left[i], all[i]):
+			r.lost = stored
+		}
+	}
+}
+
+func itemsOf(list document.Node) []document.Node {
+	items := make([]document.Node, 0, list.Len())
+	for item := list.First(); item.Valid(); item = item.Next() {
+		items = append(items, item)
+	}
+	return items
+}
