@@ -27,6 +27,9 @@ type conn struct {
 	socket  socket
 	isHasty bool // reads take what has arrived, and do not wait
 	near    near // the answer, while its bytes are read without waiting
+	isUsed  bool // the connection has carried an exchange before
+	written int  // bytes of the request, if it was written at once; 0 if not
+	isEarly bool // the first bytes of the answer came before any byte of the request had arrived
 	isMore  bool // the last read filled all its room: more has arrived, most likely
 
 	readBy, writeBy time.Time // the deadlines that are set
@@ -53,9 +56,32 @@ type socket struct {
 	turn    func(fd uintptr) bool
 	take    func(fd uintptr) bool
 	outward turn
-	inward  []byte // take reads into it
-	taken   int    // by take
-	stirred bool   // what look found: bytes, an end or an error
+	inward  []byte  // take reads into it
+	taken   int     // by take
+	found   arrival // by look
+
+	unacknowledged func(fd uintptr)
+	isUnheard      bool // what unacknowledged found: not one byte of the request has arrived
+}
+
+// arrival is what has come on a connection that was not asked for anything.
+type arrival uint8
+
+const (
+	nothing arrival = iota
+	ended           // or broken
+	surplus         // bytes
+)
+
+// look looks at a socket.
+func look(fd uintptr) arrival {
+	switch closed, waits := peek.Closed(fd); {
+	case waits || !peek.IsAble:
+		return nothing
+	case closed:
+		return ended
+	}
+	return surplus
 }
 
 // openSocket gives the connection access to its raw socket.
@@ -67,7 +93,8 @@ func (cn *conn) openSocket() {
 	if raw, err := sc.SyscallConn(); err == nil {
 		s := &cn.socket
 		s.raw, s.turn, s.take = raw, cn.turn, cn.take
-		s.look = func(fd uintptr) { s.stirred = peek.Arrived(fd) }
+		s.look = func(fd uintptr) { s.found = look(fd) }
+		s.unacknowledged = func(fd uintptr) { s.isUnheard = cn.isUnheard(fd) }
 	}
 }
 
@@ -75,19 +102,91 @@ func (cn *conn) openSocket() {
 func (cn *conn) begin(held *connection) { cn.held = held }
 
 // isStale implements link.
-func (cn *conn) isStale() bool { return cn.socket.isStale() }
+func (cn *conn) isStale() bool { return cn.unasked() != nil }
 
-// isStale reports whether an unused connection has ended, or has bytes that were not asked for: in
-// both cases no request may be sent on it.
-func (s *socket) isStale() bool {
+var (
+	errEnded   = errors.New("the connection had ended while it was unused")
+	errSurplus = errors.New("the backend sent bytes that it was not asked for")
+)
+
+// unasked returns why no request may be sent on an unused connection: it has ended, or has bytes that were not asked for.
+// Those are counted.
+func (cn *conn) unasked() error {
+	s := &cn.socket
 	if s.raw == nil {
+		return nil
+	}
+	s.found = ended
+	if err := s.raw.Control(s.look); err != nil {
+		return errEnded
+	}
+	if s.found == surplus {
+		s.found = cn.decrypt()
+	}
+	return cn.judge(s.found)
+}
+
+// judge is the error for what was found on an unused connection.
+func (cn *conn) judge(found arrival) error {
+	switch found {
+	case ended:
+		return errEnded
+	case surplus:
+		cn.countSurplus()
+		return errSurplus
+	}
+	return nil
+}
+
+// decrypt tells what the bytes are that have come on an unused connection. Those of TLS may be none of HTTP, but tickets for
+// further sessions.
+func (cn *conn) decrypt() arrival {
+	s, isSecure := cn.Conn.(*secure.Conn)
+	if !isSecure {
+		return surplus
+	}
+	hasEnded := s.HasEnded(func(p []byte) (n int, waits bool, err error) {
+		if failed := cn.socket.raw.Control(func(fd uintptr) { n, waits, err = peek.Read(fd, p) }); failed != nil {
+			return 0, false, failed
+		}
+		return n, waits, err
+	})
+	bytes, end := cn.ahead()
+	switch {
+	case bytes:
+		return surplus
+	case hasEnded || end:
+		return ended
+	}
+	return nothing
+}
+
+// countSurplus counts the connection as one on which bytes came that were not asked for.
+func (cn *conn) countSurplus() {
+	if cn.transport != nil {
+		cn.transport.surplus.Add(1)
+	}
+}
+
+// isUnheard reports whether the backend has acknowledged no byte of the request. Then what it has sent is no answer to it. The
+// bytes of the request that TLS has sent are more than those that were written, by less than one segment.
+func (cn *conn) isUnheard(fd uintptr) bool {
+	if !cn.isUsed || cn.written == 0 {
 		return false
 	}
-	s.stirred = false
-	if err := s.raw.Control(s.look); err != nil {
-		return true
+	n, ok := peek.Unacknowledged(fd)
+	return ok && n >= cn.written
+}
+
+// hasEarly reports whether what was read came before the backend had any byte of the request, once for each request.
+func (cn *conn) hasEarly() bool {
+	if s := &cn.socket; !cn.isEarly && cn.isUsed && cn.written > 0 && s.raw != nil {
+		s.isUnheard = false
+		_ = s.raw.Control(s.unacknowledged) // a connection that has broken is found broken
+		cn.isEarly = s.isUnheard
 	}
-	return s.stirred
+	cn.written = 0
+	return cn.isEarly
 }
 
 // await waits until there is something to read, an end or an error included.
@@ -103,6 +202,9 @@ type turn struct {
 	rest []byte // to be written
 	err  error
 	over bool // the next call is after the socket became readable
+	// looks says that nothing may have come before the write, and found is what has.
+	looks bool
+	found arrival
 }
 
 // turn writes on its first call, and asks to be called again when the socket is readable. That must have been so after the
@@ -111,6 +213,12 @@ func (cn *conn) turn(fd uintptr) bool {
 	t := &cn.socket.outward
 	if t.over {
 		return cn.readNear(fd)
+	}
+	if t.looks {
+		// After this look whatever comes makes the socket readable anew, since the wait for that has begun.
+		if t.found = look(fd); t.found != nothing {
+			return true
+		}
 	}
 	n, waits, err := peek.Write(fd, t.rest)
 	if waits || err != nil {
@@ -135,6 +243,8 @@ func (cn *conn) readNear(fd uintptr) bool {
 		return false
 	}
 	cn.near.failed = err
+	cn.isEarly = err == nil && cn.isUnheard(fd)
+	cn.written = 0 // it has been asked for
 	return true
 }
 
@@ -246,9 +356,20 @@ func (cn *conn) readArrived(p []byte) (int, error) {
 func (cn *conn) write(head, body []byte) (sent bool, err error) {
 	var n int64
 	tcp, isPlain := cn.Conn.(*net.TCPConn)
+	looks := cn.isUsed
+	if looks && (!isPlain || len(body) > 0 || cn.socket.raw == nil) {
+		looks = false
+		if err := cn.unasked(); err != nil {
+			return false, err
+		}
+	}
+	cn.isEarly, cn.written = false, len(head)+len(body)
+	if !isPlain && cn.written > maxSecure {
+		cn.written = 0
+	}
 	switch {
 	case len(body) == 0:
-		n, err = cn.writeAndWait(head, isPlain)
+		n, err = cn.writeAndWait(head, isPlain, looks)
 	case isPlain:
 		cn.parts[0], cn.parts[1] = head, body
 		cn.vector = cn.parts[:]
@@ -263,18 +384,24 @@ func (cn *conn) write(head, body []byte) (sent bool, err error) {
 	return n > 0 || err == nil || !isPlain, err
 }
 
+// maxSecure is the size up to which a request by TLS has so few records that what they add is less than any segment.
+const maxSecure = 16 << 10
+
 func count(n int, err error) (int64, error) { return int64(n), err }
 
 // writeAndWait writes p and waits until there is something to read, an end or an error included. An ordinary read tries
 // before it waits, in vain as the answer takes a moment: that is a system call for each request.
-func (cn *conn) writeAndWait(p []byte, isPlain bool) (int64, error) {
+func (cn *conn) writeAndWait(p []byte, isPlain, looks bool) (int64, error) {
 	if cn.socket.raw == nil || !isPlain {
 		return count(cn.Conn.Write(p))
 	}
 	t := &cn.socket.outward
-	*t = turn{rest: p}
+	*t = turn{rest: p, looks: looks}
 	waited := cn.socket.raw.Read(cn.socket.turn)
 	written, rest, err := len(p)-len(t.rest), t.rest, t.err
+	if unasked := cn.judge(t.found); unasked != nil {
+		err = unasked
+	}
 	*t = turn{}
 	switch {
 	case err != nil:

@@ -41,6 +41,12 @@ func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 				return 0, noHead(have, err)
 			}
 		}
+		if cn.hasEarly() {
+			cn.countSurplus()
+			failure := newError(Broken, true, errSurplus)
+			failure.again = noAnswer
+			return 0, failure
+		}
 		b, _ := br.Peek(br.Buffered())
 		if start := b[:min(len(b), len(statusLine))]; string(start) != statusLine[:len(start)] {
 			return 0, malformed("the answer does not start with a status line")

@@ -44,6 +44,7 @@ type connection struct {
 	taken   int       // slots that are in use
 	isSpent bool      // no further slot is granted: the connection is closed when none is in use
 	freed   time.Time // when the last round trip was over
+	wasIdle bool      // it is closed because it was not used, so that nothing may have come on it
 }
 
 // isFull reports whether each slot is in use.

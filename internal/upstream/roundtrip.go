@@ -17,6 +17,7 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 		c.transport.pool.put(s.conn, true, balance.Inconclusive, time.Now())
 		return newError(Abandoned, false, presence.ErrLeft)
 	}
+	c.isUsed = !s.isFresh
 	sending, err := c.begun(req, &s)
 	if err != nil {
 		req.done()
@@ -106,8 +107,16 @@ func (c *conn) sendHead(req *Request, s *slot) error {
 	if err == nil && req.isAbandoned() {
 		err = presence.ErrLeft
 	}
+	if err == nil && c.isUsed {
+		err = c.unasked()
+	}
 	if err == nil {
+		c.isEarly, c.written = false, len(req.Head)
 		_, err = c.Conn.Write(req.Head)
+		if err == nil && c.hasEarly() {
+			err = c.unasked()
+		}
+		c.isEarly, c.written = false, 0 // later the backend may answer before all has come
 	}
 	if err == nil {
 		return nil
@@ -172,6 +181,7 @@ func (r *reception) checkSurplus() error {
 	surplus, end := r.cn.ahead()
 	r.cn.answer.Close = r.cn.answer.Close || end
 	if surplus || r.cn.br.Buffered() > 0 {
+		r.cn.countSurplus()
 		return malformed("bytes follow the end of the answer")
 	}
 	return nil
@@ -225,9 +235,13 @@ func (cn *conn) trailers() []message.Header { return nil }
 
 // release implements source.
 func (cn *conn) release(isWhole bool, o balance.Outcome) {
-	if isWhole = isWhole && !cn.answer.Close && cn.br.Buffered() == 0; isWhole {
+	if isWhole && cn.frame.kind != frameClose {
 		surplus, end := cn.ahead()
-		isWhole = !surplus && !end
+		surplus = surplus || cn.br.Buffered() > 0
+		if surplus {
+			cn.countSurplus()
+		}
+		isWhole = !cn.answer.Close && !surplus && !end
 	}
 	cn.end(isWhole, o, time.Now())
 }

@@ -21,6 +21,8 @@ type State struct {
 	Retried uint64
 	// Ejections counts how often an endpoint was passed over because it failed.
 	Ejections uint64
+	// Surplus counts the connections on which bytes came that were not asked for: behind an answer, or before a request.
+	Surplus uint64
 }
 
 // Unresolved is a name that cannot be resolved at the moment.
@@ -59,7 +61,7 @@ func (c *Client) State() State {
 	endpoints := p.set.All()
 	s := State{
 		Endpoints: make([]EndpointState, 0, len(endpoints)), Circuit: p.set.Circuit(), Open: p.stock.open, Idle: p.stock.idle,
-		Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.set.Ejections(),
+		Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.set.Ejections(), Surplus: c.transport.surplus.Load(),
 	}
 	for _, o := range c.origins {
 		if o.failed != nil {

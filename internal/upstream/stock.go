@@ -110,6 +110,7 @@ func (s *stock) evict(all []*endpoint) {
 // closeIdle closes the n idle connections of an endpoint that were used longest ago.
 func (s *stock) closeIdle(e *endpoint, n int) {
 	for _, cn := range e.Conns.free[:n] {
+		cn.wasIdle = true
 		s.doom(cn)
 	}
 	e.Conns.free = slices.Delete(e.Conns.free, 0, n)

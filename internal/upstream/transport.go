@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"sync"
+	"sync/atomic"
 
 	"github.com/admission-gateway/gateway/internal/presence"
 )
@@ -22,6 +23,7 @@ type transport struct {
 	blocks  sync.Pool // of *[]byte
 	answers sync.Pool // of *message.Answer
 	late    late
+	surplus atomic.Uint64 // connections on which bytes came that were not asked for
 }
 
 // reader returns a buffer over the connection; it goes back to t.readers.
