@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -361,5 +362,79 @@ func checkLateWrite(t *testing.T, tag func([]byte) string, method string) {
 	}
 	if got := store.stored(); !strings.Contains(got, "first") || !strings.Contains(got, "second") {
 		t.Errorf("%s is stored", got)
+	}
+}
+
+// TestUndescribedResends: requests that no file describes are sent again as their own method allows. A refusal of one that was
+// repeated says nothing.
+func TestUndescribedResends(t *testing.T) {
+	var mu sync.Mutex
+	arrived := map[string]int{}
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		_, _ = io.Copy(io.Discard, r.Body)
+		mu.Lock()
+		arrived[q.Get("id")]++
+		code := q.Get("first")
+		if arrived[q.Get("id")] > 1 {
+			code = q.Get("then")
+		}
+		mu.Unlock()
+		if code == "drop" {
+			panic(http.ErrAbortHandler)
+		}
+		n, _ := strconv.Atoi(code)
+		w.WriteHeader(n)
+	}))
+	t.Cleanup(backend.Close)
+	set := noPolicies()
+	address := serveTable(t, retrying(t, backend.Listener.Addr().String(), false, false, set, 0))
+	for i, tt := range []struct {
+		method, line, first, then string
+		code, sent                int
+	}{
+		{"GET", "", "drop", "404", 404, 2},
+		{"GET", `If-None-Match: "1"`, "drop", "200", 200, 2},
+		{"PUT", "", "drop", "200", 200, 2},
+		{"PUT", "", "500", "200", 200, 2},
+		{"PUT", "", "drop", "409", 504, 2},
+		{"PUT", `If-Match: "1"`, "drop", "412", 502, 1},
+		{"PUT", `If-Match: "1"`, "500", "412", 500, 1},
+		{"PUT", "If-None-Match: *", "503", "412", 503, 1},
+		{"PUT", "If-Unmodified-Since: Sat, 29 Oct 1994 19:43:31 GMT", "drop", "412", 502, 1},
+		{"DELETE", "", "drop", "404", 504, 2},
+		{"DELETE", "", "500", "410", 504, 2},
+		{"DELETE", "", "drop", "204", 204, 2},
+		{"DELETE", "", "404", "204", 404, 1},
+		{"POST", "", "drop", "200", 502, 1},
+		{"POST", "", "500", "200", 200, 2}, // by the word of the route's author
+		{"POST", "", "500", "409", 504, 2},
+		{"PATCH", "", "drop", "200", 502, 1},
+		{"PATCH", `If-Match: "1"`, "500", "412", 500, 1},
+	} {
+		r, err := http.NewRequest(tt.method, fmt.Sprintf("http://%s/free?id=%d&first=%s&then=%s", address, i, tt.first, tt.then), strings.NewReader("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, value, found := strings.Cut(tt.line, ": "); found {
+			r.Header.Set(name, value)
+		}
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if answer.StatusCode != tt.code {
+			t.Errorf("%+v is answered %d %s", tt, answer.StatusCode, text)
+		}
+		if tt.code == 504 {
+			checkUnknown(t, answer, string(text))
+		}
+		mu.Lock()
+		if n := arrived[fmt.Sprint(i)]; n != tt.sent {
+			t.Errorf("%+v is sent %d times", tt, n)
+		}
+		mu.Unlock()
 	}
 }

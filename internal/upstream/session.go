@@ -234,6 +234,9 @@ func (x *stream) failed(err error) error {
 	if of.Kind == h2conn.HTTP1Required {
 		failure.message = "the backend takes the request by HTTP/1.1 alone"
 	}
+	if of.Kind == h2conn.NotProcessed || of.Kind == h2conn.HTTP1Required {
+		failure.Sent = false // the backend has not processed it
+	}
 	if x.isRead.Load() {
 		return failure
 	}
