@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,6 +176,71 @@ func TestNoUpdateIsLost(t *testing.T) {
 			}
 			if (len(store.matches) > 0) != tt.pinned {
 				t.Errorf("the backend got If-Match %q", store.matches)
+			}
+		})
+	}
+}
+
+// TestLateWritesLoseNoUpdate lets 32 writers count in one field each of one object, at an API that compares no versions and that
+// carries some writes out when their time has passed. What was acknowledged is stored in the end.
+func TestLateWritesLoseNoUpdate(t *testing.T) {
+	const writers, rounds = 32, 5
+	for name, tag := range map[string]func([]byte) string{"no ETags": noTag, "weak ETags": expressTag, "ETags of middleware": fastifyTag} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &storeOf{tag: tag}
+			store.put([]byte(`{"id":"n1"}`))
+			var arrived atomic.Int32
+			backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPut && arrived.Add(1)%31 == 7 {
+					time.Sleep(historyLate)
+				}
+				store.ServeHTTP(w, r)
+			}))
+			t.Cleanup(backend.Close)
+			set := policiestest.Load(t, fmt.Sprintf(resentNotes, "fields: {name: id}\n  backend: {patch: Emulated}"))
+			g := retrying(t, backend.Listener.Addr().String(), false, false, set, historyTimeout)
+			g.routes.backends[0].comparisons.Asks = true
+			address := serveTable(t, g)
+			var late atomic.Int32
+			var acknowledged, sent [writers]int
+			var all sync.WaitGroup
+			for i := range writers {
+				all.Go(func() {
+					w := resent{method: "PATCH", path: "/v1/notes/n1", contentType: patchMerge}
+					for sent[i] < rounds {
+						w.body = fmt.Sprintf(`{"f%d":%d}`, i, sent[i]+1)
+						switch answer, text := writeAt(t, address, &w); answer.StatusCode {
+						case http.StatusOK:
+							sent[i]++
+							acknowledged[i] = sent[i]
+						case http.StatusGatewayTimeout:
+							sent[i]++
+							late.Add(1)
+						case http.StatusServiceUnavailable:
+							if answer.Header.Get("Retry-After") == "" {
+								t.Errorf("answered 503 without Retry-After: %s", text)
+							}
+						default:
+							t.Errorf("answered %d %s", answer.StatusCode, text)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			backend.Close() // which waits for what it carries out
+			var stored map[string]any
+			if err := json.Unmarshal([]byte(store.stored()), &stored); err != nil {
+				t.Fatal(err)
+			}
+			for i := range writers {
+				if n, _ := stored[fmt.Sprint("f", i)].(float64); int(n) < acknowledged[i] || int(n) > sent[i] {
+					t.Errorf("of writer %d %v is stored, after %d was acknowledged and %d sent", i, n, acknowledged[i], sent[i])
+				}
+			}
+			if late.Load() == 0 {
+				t.Error("no write was late")
 			}
 		})
 	}

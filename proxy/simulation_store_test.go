@@ -64,11 +64,31 @@ func (m *modelStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case m.faults && m.chance(0.01):
 		m.apply(nowhere{}, r, body)
 		panic(http.ErrAbortHandler) // after it had
+	case m.faults && m.chance(0.01):
+		m.apply(nowhere{}, r, body)
+		http.Error(w, "out of order after all", http.StatusInternalServerError)
+		return
+	case m.faults && m.chance(0.01):
+		m.apply(cutWriter{w}, r, body)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler) // within the answer
+	case m.faults && m.chance(0.003):
+		time.Sleep(historyLate) // and nobody waits any more
 	}
 	m.apply(w, r, body)
 	if r.Method == http.MethodGet && m.chance(0.2) {
 		m.interfere(r.URL.Path)
 	}
+}
+
+// cutWriter writes the first half of an answer.
+type cutWriter struct{ http.ResponseWriter }
+
+func (c cutWriter) Write(p []byte) (int, error) {
+	if _, err := c.ResponseWriter.Write(p[:len(p)/2]); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 type nowhere struct{}

@@ -16,9 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/testutil"
-	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
@@ -58,13 +56,9 @@ func TestSimulation(t *testing.T) {
 			s := &simulation{t: t, store: store}
 			set := policiestest.LoadFiles(t, annotatedLedgers(t, c.annotations))
 			for range c.gateways {
-				cfg, err := config.Load("", config.Flags{Upstream: server.URL, Dialect: "Plain"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				g := newTestGateway(t, cfg, func() *policies.Set { return set })
+				g := retrying(t, server.Listener.Addr().String(), false, false, set, historyTimeout)
 				g.routes.backends[0].comparisons.Asks = c.asks
-				s.gateways = append(s.gateways, "http://"+startGateway(t, g))
+				s.gateways = append(s.gateways, "http://"+serveTable(t, g))
 			}
 			s.run(seed)
 			s.check()
