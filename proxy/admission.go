@@ -85,10 +85,7 @@ func (a *admitter) context() context.Context {
 	if a.trail == nil {
 		return context.Background()
 	}
-	if s := a.trail.spans; s != nil {
-		return s.Context()
-	}
-	return context.Background()
+	return a.trail.context(a.request.Client)
 }
 
 // story records the request; nil if no explanation is wanted.

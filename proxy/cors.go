@@ -84,7 +84,7 @@ func askPreflight(h *handler, q *cors.Question) (*message.Response, error) {
 	answer := new(message.Response)
 	err := h.route.backend.client.Do(&upstream.Request{
 		Head: head, Idempotent: true,
-		Whole: maxPreflight, Deadline: time.Now().Add(askTimeout),
+		Whole: maxPreflight, Deadline: time.Now().Add(askTimeout), Client: h.incoming.Client,
 	}, answer)
 	spans.Asked(span, &h.route.backend.storage, q.Target, answer.Status(), err)
 	return answer, err

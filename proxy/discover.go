@@ -110,7 +110,7 @@ func (h *handler) learnKind() error {
 	if h.request.Served = known.Find(path); h.request.Served != nil || !h.mayBeJudged() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(h.trail.spans.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.trail.context(h.incoming.Client), patience)
 	defer cancel()
 	served, err := b.served.Find(ctx, path)
 	if err != nil {

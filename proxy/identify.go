@@ -70,7 +70,7 @@ func (w *who) identify(h *handler) error {
 	}
 	w.asking = identity.Request{
 		Now: h.request.Started, Peer: h.incoming.Peer().Addr, Client: w.client, Connection: h.gateway.identity.proofs(h.incoming.Peer()),
-		Authorization: authorization, Context: h.trail.spans.Context(), Remote: (*remoteLines)(&h.incoming.Head),
+		Authorization: authorization, Context: h.trail.context(h.incoming.Client), Remote: (*remoteLines)(&h.incoming.Head),
 		RemoteNamed: h.incoming.Head.ConnectionNames(message.FieldXRemote),
 	}
 	principal, err := h.gateway.identity.Identify(&w.asking)

@@ -173,7 +173,7 @@ var errNotRemembered = errors.New("the answer is not remembered")
 // review asks whether the client is authorized. It returns the refusal if it is not, an error if that is not known, and
 // nil and nil if it is.
 func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
-	ctx := p.trail.spans.Context()
+	ctx := p.trail.context(p.request.Client)
 	if by := p.request.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, by)

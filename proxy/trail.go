@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/message"
+	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -42,6 +44,17 @@ type noted struct {
 	isNamed  bool
 	// refused is the HTTP status code that a refusal stands for which the client gets in another form; 0 for none.
 	refused int
+}
+
+// context returns the context of the work for the request, with its trace. It ends when the client leaves.
+func (t *trail) context(c *presence.Client) context.Context {
+	switch {
+	case c == nil:
+		return t.spans.Context()
+	case t.spans == nil:
+		return c
+	}
+	return c.Within(t.spans.Context())
 }
 
 // noteObject keeps the name of the object that is written.

@@ -197,33 +197,54 @@ func (t *tokens) remember(id *tokenID, result tokenResult) {
 
 // ask asks the verifiers, once for all requests that bring the token at the same time.
 func (t *tokens) ask(a *Authenticators, id tokenID, token string, r *Request) (tokenResult, error) {
-	v, err, _ := t.flight.Do(string(id[:]), func() (any, error) {
+	ctx := r.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	client := r.Client
+	asked := t.flight.DoChan(string(id[:]), func() (_ any, failed error) { // which goes on for the others if a client leaves
+		defer func() {
+			if p := recover(); p != nil {
+				failed = &panicked{p}
+			}
+		}()
 		result, found := t.recall(&id, time.Now().UnixNano())
 		if found == fresh {
 			return result, nil
 		}
-		by := &bearer{client: r.Client, known: found == stale, failures: t.failures}
-		result, err := t.verify(r.Context, a, token, by)
+		by := &bearer{client: client, known: found == stale, failures: t.failures}
+		result, err := t.verify(context.WithoutCancel(ctx), a, token, by)
 		if err == nil {
 			t.remember(&id, result)
 		}
 		if err == nil && result.principal == nil && by.asked {
-			t.failures.add(r.Client, time.Now())
+			t.failures.add(client, time.Now())
 		}
 		return result, err
 	})
-	if err != nil {
-		return tokenResult{}, err
+	select {
+	case answer := <-asked:
+		if p, is := answer.Err.(*panicked); is {
+			panic(p.with)
+		}
+		if answer.Err != nil {
+			return tokenResult{}, answer.Err
+		}
+		return answer.Val.(tokenResult), nil
+	case <-ctx.Done():
+		return tokenResult{}, context.Cause(ctx)
 	}
-	return v.(tokenResult), nil
 }
+
+// A panicked verification panics for each request that waits for it.
+type panicked struct{ with any }
+
+// Error implements error.
+func (p *panicked) Error() string { return "the verification of a token panicked" }
 
 // verify asks one verifier after the other. If one cannot decide and no other knows the token, the
 // token stays undecided.
 func (t *tokens) verify(ctx context.Context, a *Authenticators, token string, by *bearer) (tokenResult, error) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	var failure error

@@ -23,14 +23,17 @@ type Client struct {
 	mu      sync.Mutex // is held while waits are ended
 	waiting [most]Waiter
 	depth   int
+	done    chan struct{} // is closed when the client leaves; nil until somebody asks for it
 }
+
+var _ context.Context = (*Client)(nil)
 
 // most is how many waits may be within each other: a request that streams its answer may wait for its turn to do heavy work.
 const most = 2
 
 // A Waiter is a wait that can be ended.
 type Waiter interface {
-	// Abandon ends the wait. It is called from another goroutine, at most once for each Await, and never after Done.
+	// Abandon ends the wait. It is called from another goroutine, at most once for each Await, and never after Over.
 	Abandon()
 }
 
@@ -38,7 +41,7 @@ type Waiter interface {
 func (c *Client) HasLeft() bool { return c != nil && c.left.Load() }
 
 // Await registers a wait that the request's goroutine begins. It returns false, and registers nothing, if the client has
-// left. Done ends what a successful Await began, and must not be called after one that failed.
+// left. Over ends what a successful Await began, and must not be called after one that failed.
 func (c *Client) Await(w Waiter) bool {
 	if c == nil {
 		return true
@@ -53,8 +56,8 @@ func (c *Client) Await(w Waiter) bool {
 	return true
 }
 
-// Done says that the wait that began last is over. An Abandon in progress has returned by then.
-func (c *Client) Done() {
+// Over says that the wait that began last is over. An Abandon in progress has returned by then.
+func (c *Client) Over() {
 	if c == nil {
 		return
 	}
@@ -70,6 +73,9 @@ func (c *Client) Leave() {
 		return
 	}
 	c.mu.Lock()
+	if c.done != nil {
+		close(c.done)
+	}
 	if c.depth == 0 {
 		c.mu.Unlock()
 		return
@@ -93,6 +99,47 @@ func (c *Client) IsWaiting(f func()) bool {
 	f()
 	return true
 }
+
+// Done implements context.Context: a Client is the context of the work for its request. Work that goes on after the request
+// must not ask it.
+func (c *Client) Done() <-chan struct{} {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		if c.done = make(chan struct{}); c.left.Load() {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+// Err implements context.Context.
+func (c *Client) Err() error {
+	if c.HasLeft() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Deadline implements context.Context.
+func (c *Client) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+
+// Value implements context.Context.
+func (c *Client) Value(any) any { return nil }
+
+// Within returns the context of the work for the request, with the values of another one.
+func (c *Client) Within(values context.Context) context.Context { return &within{c, values} }
+
+type within struct {
+	*Client
+	values context.Context
+}
+
+// Value implements context.Context.
+func (w *within) Value(key any) any { return w.values.Value(key) }
 
 // A Signal is a wait in a select statement.
 type Signal struct {
@@ -127,7 +174,7 @@ func (s *Signal) Left() <-chan struct{} {
 // Done ends the wait.
 func (s *Signal) Done() {
 	if s != nil {
-		s.client.Done()
+		s.client.Over()
 	}
 }
 
@@ -157,7 +204,7 @@ func (c *Client) Context(parent context.Context) (ctx context.Context, done func
 		return ctx, func() {}
 	}
 	return ctx, func() {
-		c.Done()
+		c.Over()
 		cancel(nil)
 	}
 }

@@ -24,19 +24,53 @@ func TestWaits(t *testing.T) {
 		if c.HasLeft() || !c.Await(&before) {
 			t.Fatal("a client has left at once")
 		}
-		c.Done()
+		c.Over()
 		if !c.Await(&during) {
 			t.Fatal("a second wait does not begin")
 		}
 		c.Leave()
 		c.Leave()
 		synctest.Wait()
-		c.Done()
+		c.Over()
 		if !c.HasLeft() || c.Await(&after) {
 			t.Error("a wait begins for a client that has left")
 		}
 		if before.times.Load() != 0 || during.times.Load() != 1 || after.times.Load() != 0 {
 			t.Errorf("abandoned %d, %d and %d times", before.times.Load(), during.times.Load(), after.times.Load())
+		}
+	})
+}
+
+// TestIsContext: a client is the context of the work for its request, whenever it leaves.
+func TestIsContext(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		for _, isAskedBefore := range []bool{false, true} {
+			var c Client
+			ctx := c.Within(context.WithValue(context.Background(), key{}, "a"))
+			child, cancel := context.WithCancel(ctx)
+			if isAskedBefore {
+				<-time.After(time.Second)
+				select {
+				case <-ctx.Done():
+					t.Error("the client has not left")
+				default:
+				}
+			}
+			if ctx.Err() != nil || child.Err() != nil || ctx.Value(key{}) != "a" || c.Value(key{}) != nil {
+				t.Errorf("before: %v, %v, %v", ctx.Err(), child.Err(), ctx.Value(key{}))
+			}
+			c.Leave()
+			<-child.Done()
+			<-c.Done()
+			if ctx.Err() != context.Canceled {
+				t.Errorf("afterwards: %v", ctx.Err())
+			}
+			cancel()
+		}
+		var none *Client
+		if none.Done() != nil || none.Err() != nil {
+			t.Error("no client leaves")
 		}
 	})
 }
@@ -51,7 +85,7 @@ func TestWithin(t *testing.T) {
 			c.Await(&inner)
 			want := int32(1)
 			if isOver {
-				c.Done()
+				c.Over()
 				want = 0
 			}
 			c.Leave()
@@ -79,7 +113,7 @@ func TestNil(t *testing.T) {
 		t.Error("another context")
 	}
 	done()
-	c.Done()
+	c.Over()
 }
 
 // TestHelpers: each kind of wait ends when the client leaves during it, and does not begin afterwards.
@@ -136,7 +170,7 @@ func TestIsWaiting(t *testing.T) {
 	isOver := false
 	var group sync.WaitGroup
 	if !c.IsWaiting(func() {
-		group.Go(func() { c.Done(); isOver = true })
+		group.Go(func() { c.Over(); isOver = true })
 		time.Sleep(10 * time.Millisecond)
 		if isOver {
 			t.Error("the wait ended meanwhile")
@@ -158,7 +192,7 @@ func TestTogether(t *testing.T) {
 		for range 3 {
 			if c.Await(&abandoned) {
 				begun++
-				c.Done()
+				c.Over()
 			}
 		}
 		group.Wait()

@@ -14,5 +14,5 @@ func (r *Request) interruptible(body message.Stream) (stop func()) {
 		body.Interrupt()
 		return func() {}
 	}
-	return r.Client.Done
+	return r.Client.Over
 }

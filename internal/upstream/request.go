@@ -115,7 +115,7 @@ func (r *Request) await(w presence.Waiter) bool {
 // done ends what await began.
 func (r *Request) done() {
 	if !r.RunsOn && !r.Outlives {
-		r.Client.Done()
+		r.Client.Over()
 	}
 }
 
