@@ -395,6 +395,93 @@ paths:
 	`)
 }
 
+// TestUntypedBodies: a schema without a type says nothing of values of other types than its keywords are for.
+func TestUntypedBodies(t *testing.T) {
+	for _, version := range []string{"3.0.3", "3.1.0"} {
+		document := `
+openapi: ` + version + `
+info: {title: Rooms, version: v1}
+paths:
+  /rooms:
+    post:
+      requestBody:
+        content:
+          application/vnd.members+json: {schema: {required: [name], properties: {name: {type: string}, size: {type: integer, default: 1}}}}
+          application/vnd.items+json: {schema: {minItems: 2, items: {type: integer}}}
+          application/vnd.merged+json: {schema: {allOf: [{required: [name]}, {maxLength: 3}]}}
+          application/vnd.chosen+json: {schema: {required: [name], oneOf: [{type: object}, {type: array}]}}
+      responses: {'201': {description: ok}}
+  /rooms/{id}:
+    get: {responses: {'200': {description: ok}}}
+    put:
+      requestBody: {content: {application/json: {schema: {required: [name], properties: {name: {type: string}}}}}}
+      responses: {'200': {description: ok}}
+`
+		s := &shelf{object: `{"name":"ann"}`}
+		compareLines(t, s.play(t, document, `
+		POST /rooms application/vnd.members+json 0
+		POST /rooms application/vnd.members+json " "
+		POST /rooms application/vnd.members+json [1,{"a":2}]
+		POST /rooms application/vnd.members+json {"size":2}
+		POST /rooms application/vnd.members+json {"name":"a","more":true}
+		POST /rooms application/vnd.items+json {"a":[1]}
+		POST /rooms application/vnd.items+json "x"
+		POST /rooms application/vnd.items+json [1]
+		POST /rooms application/vnd.items+json [1,2]
+		POST /rooms application/vnd.merged+json "abcd"
+		POST /rooms application/vnd.merged+json "abc"
+		POST /rooms application/vnd.merged+json {}
+		POST /rooms application/vnd.chosen+json 1
+		POST /rooms application/vnd.chosen+json [1]
+		PUT /rooms/1 application/json true
+		PUT /rooms/1 application/json {}
+	`), `
+		POST /rooms application/vnd.members+json 0
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.members+json 0
+		POST /rooms application/vnd.members+json " "
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.members+json " "
+		POST /rooms application/vnd.members+json [1,{"a":2}]
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.members+json [1,{"a":2}]
+		POST /rooms application/vnd.members+json {"size":2}
+		  422 Room is invalid: name: Required value
+		POST /rooms application/vnd.members+json {"name":"a","more":true}
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.members+json {"name":"a","more":true,"size":1}
+		POST /rooms application/vnd.items+json {"a":[1]}
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.items+json {"a":[1]}
+		POST /rooms application/vnd.items+json "x"
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.items+json "x"
+		POST /rooms application/vnd.items+json [1]
+		  422 Room is invalid: Invalid value: 1: must have at least 2 items
+		POST /rooms application/vnd.items+json [1,2]
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.items+json [1,2]
+		POST /rooms application/vnd.merged+json "abcd"
+		  422 Room is invalid: Too long: must be at most 3 characters
+		POST /rooms application/vnd.merged+json "abc"
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.merged+json "abc"
+		POST /rooms application/vnd.merged+json {}
+		  422 Room is invalid: name: Required value
+		POST /rooms application/vnd.chosen+json 1
+		  400 the body must be a JSON object, not a number
+		POST /rooms application/vnd.chosen+json [1]
+		  200 {"name":"ann"}
+		  backend: POST /rooms application/vnd.chosen+json [1]
+		PUT /rooms/1 application/json true
+		  200 {"name":"ann"}
+		  backend: PUT /rooms/1 application/json true
+		PUT /rooms/1 application/json {}
+		  422 Room "1" is invalid: name: Required value
+	`)
+	}
+}
+
 // TestBodiesOfOperations: each media type has its own schema, and a body is needed only where the document says so, whatever
 // the method.
 func TestBodiesOfOperations(t *testing.T) {

@@ -28,8 +28,10 @@ type translator struct {
 	// isJudged is set if a judge says which values are right: what is translated is what defaults, rules and
 	// Kubernetes' keywords need.
 	isJudged bool
-	isNative bool      // there are keywords of Kubernetes' own
-	said     []Finding // of what is translated, if it is judged
+	// isUntyped is set if the root names no type, and one is inferred from its keywords.
+	isUntyped bool
+	isNative  bool      // there are keywords of Kubernetes' own
+	said      []Finding // of what is translated, if it is judged
 }
 
 // builder is the translation of one schema.

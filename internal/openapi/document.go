@@ -63,6 +63,8 @@ type Schema struct {
 	node    document.Node
 	options translation
 	isList  bool
+	// isUntyped says that no type is named, so that a value of another type than its keywords are for is right.
+	isUntyped bool
 	// isForgotten reports whether there were Props, which are made again if they are needed again.
 	isForgotten bool
 	origins     map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway

@@ -27,7 +27,7 @@ func (s *Schema) Compile(o schema.Options) (compiled *schema.Schema, warnings, e
 	if s.isForgotten {
 		s.remember()
 	}
-	o.Extensions, o.Judge, o.Plain, o.DefaultsNull = s.Extensions, s.Judge, s.Plain, s.options.overNull
+	o.Extensions, o.Judge, o.Plain, o.DefaultsNull, o.Untyped = s.Extensions, s.Judge, s.Plain, s.options.overNull, s.isUntyped && s.Judge != nil
 	if s.Props == nil {
 		return schema.Judged(s.Judge, s.isList), nil, nil
 	}

@@ -57,7 +57,7 @@ func (d *Document) translate(n document.Node, o translation, without map[string]
 		return &Schema{
 			Props: &props, Extensions: extensions, Defaults: t.defaults, Unfilled: cel.NewUnfilled(leftIn(t.left, &props, "", "")), Judge: judge, Plain: judge != nil && !t.isNative,
 			Owned: markedIn(t.marks.owned, &props, ""), Hidden: markedIn(t.marks.hidden, &props, ""), Hides: t.marks.hides,
-			doc: d, node: n, options: o, origins: t.origins, isList: props.Type == "array",
+			doc: d, node: n, options: o, origins: t.origins, isList: props.Type == "array", isUntyped: t.isUntyped,
 		}
 	}
 }

@@ -83,7 +83,7 @@ func intersect(a, b []string) []string {
 }
 
 // keywordTypes are the keywords that only constrain objects, or lists. An author who writes them
-// without a type means one.
+// without a type means one: there are defaults, rules and fields for it. Values of other types are right all the same.
 var keywordTypes = map[string]string{
 	"properties": "object", "additionalProperties": "object", "required": "object", "minProperties": "object", "maxProperties": "object",
 	"patternProperties": "object", "propertyNames": "object", "unevaluatedProperties": "object",
@@ -103,6 +103,9 @@ func (b *builder) infer(c *conjunction) {
 				found = name
 			}
 		})
+	}
+	if found != "" && b.at == "" && !b.free {
+		b.t.isUntyped = true
 	}
 	if found == "" {
 		found = b.commonType(c)

@@ -29,6 +29,8 @@ type compiler struct {
 	mayRepeat   bool                        // of the Options
 	hasEnvelope bool                        // there are objects that have metadata of Kubernetes'
 	isDocument  bool                        // the schema is of an OpenAPI document: its types mean what they say
+	// untyped is the schema whose values may be of any type; nil if there is none.
+	untyped *apiextensions.JSONSchemaProps
 	// defaultsNull is of the Options.
 	defaultsNull bool
 }

@@ -160,6 +160,8 @@ type Options struct {
 	Plain bool
 	// DefaultsNull lets a default take the place of null wherever there is one, also where null is a value.
 	DefaultsNull bool
+	// Untyped lets the value be of any type: what the schema says of another type than it has is the judge's to say.
+	Untyped bool
 	// Extensions holds the gateway's own keywords of the schema; nil if there are none.
 	Extensions *Extensions
 }
@@ -185,6 +187,9 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	}
 	c := newCompiler()
 	c.mayRepeat, c.isDocument, c.defaultsNull = o.MayRepeat, o.Extensions != nil, o.DefaultsNull
+	if o.Untyped {
+		c.untyped = internal
+	}
 	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}
