@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ const (
 	hashTags    tagging = "hashes"
 	weakTags    tagging = "weak"
 	fieldRevs   tagging = "field"
+	wrappedTags tagging = "integers, in an envelope" // answers have the object in a member
 )
 
 // held is an object as an API holds it.
@@ -165,6 +167,9 @@ func (s *historyStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", s.tagging.tag(now))
 	} else if isPart {
 		text = []byte(canonical(text, func(o map[string]any) { delete(o, "log"); delete(o, "c") }))
+	}
+	if s.tagging == wrappedTags {
+		text = slices.Concat([]byte(`{"data":`), text, []byte("}"))
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(code)

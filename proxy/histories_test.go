@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,7 @@ func historyRounds() int { return testutil.Amount(24, 12) }
 // locks, and have served their last request before the next one starts: what is lost otherwise is
 // in docs/backends.md.
 func TestHistories(t *testing.T) {
-	for _, tagging := range []tagging{integerTags, hashTags, weakTags, fieldRevs} {
+	for _, tagging := range []tagging{integerTags, hashTags, weakTags, fieldRevs, wrappedTags} {
 		for _, patches := range []string{"Emulated", "Validated"} {
 			for _, gateways := range []int{1, 2} {
 				switch {
@@ -123,6 +124,9 @@ func startHistory(t *testing.T, tagging tagging, patches string, gateways int, s
 	more := "fields: {name: id}\n  backend: {patch: " + patches + "}"
 	if tagging == fieldRevs {
 		more = "fields: {name: id, version: rev}\n  backend: {patch: " + patches + ", versions: Field}"
+	}
+	if tagging == wrappedTags {
+		more = "fields: {name: id, answer: data}\n  backend: {patch: " + patches + "}"
 	}
 	if tagging == weakTags && gateways > 1 {
 		h.redis = redistest.Start(t)
@@ -419,6 +423,9 @@ func (h *history) sightOf(code int, tag string, text []byte) (out sight) {
 	out.code, out.tag = code, tag
 	if len(text) == 0 {
 		return out
+	}
+	if inner, found := bytes.CutPrefix(text, []byte(`{"data":`)); found {
+		text = inner[:len(inner)-1]
 	}
 	var o struct {
 		N   int64          `json:"n"`

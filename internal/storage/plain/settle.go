@@ -87,12 +87,12 @@ func (c *collection) isLeft(w *storage.Write, m *storage.Message, answer *messag
 	switch code := answer.Status(); {
 	case w.Info.Verb == resource.VerbDelete || m.Method != nil && string(m.Method) == http.MethodDelete:
 		return code == http.StatusNotFound || code == http.StatusGone
-	case code != http.StatusOK || !isOneObject(answer):
+	case code != http.StatusOK || !isOneObject(answer) || c.isUnshown():
 		return false
 	case e.Pin == storage.PinnedByETag && bytes.Equal(answer.Header("ETag"), e.ETag):
 		return false // the version that the write was to replace
 	}
-	stored, err := w.Exchanges.ParseStored(answer.Body())
+	stored, err := c.parseShown(w, answer.Body())
 	if err != nil {
 		return false
 	}
