@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
@@ -35,16 +36,7 @@ func (w *who) locate(h *handler) error {
 	if !peer.IsTrusted {
 		return nil
 	}
-	field := message.FieldXForwardedFor
-	if h.gateway.readsForwarded {
-		field = message.FieldForwarded
-	}
-	var lines []string
-	for _, l := range h.incoming.Head.Headers() {
-		if l.Field == field && !l.Dropped {
-			lines = append(lines, str(l.Value))
-		}
-	}
+	lines := h.gateway.forwardedBy(&h.incoming.Head)
 	if !h.gateway.readsForwarded {
 		w.client = h.gateway.proxies.Client(peer.Addr, lines...)
 		return nil
@@ -56,6 +48,32 @@ func (w *who) locate(h *handler) error {
 	w.client = origin.Client
 	h.request.From.Origin = message.Origin{Client: origin.Client.String(), Proto: origin.Proto, Host: origin.Host}
 	return nil
+}
+
+// forwardedBy returns the values of a head by which a trusted proxy says who the client is.
+func (g *Gateway) forwardedBy(head *message.Head) (lines []string) {
+	field := message.FieldXForwardedFor
+	if g.readsForwarded {
+		field = message.FieldForwarded
+	}
+	for _, l := range head.Headers() {
+		if l.Field == field && !l.Dropped {
+			lines = append(lines, str(l.Value))
+		}
+	}
+	return lines
+}
+
+// clientOf returns the address of the client of a request that a trusted proxy has sent; the proxy's own if it cannot be read.
+func (g *Gateway) clientOf(head *message.Head, peer netip.Addr) netip.Addr {
+	lines := g.forwardedBy(head)
+	if !g.readsForwarded {
+		return g.proxies.Client(peer, lines...)
+	}
+	if origin, err := g.proxies.Forwarded(peer, lines...); err == nil && origin.Client.IsValid() {
+		return origin.Client
+	}
+	return peer
 }
 
 // identify determines the user. Credentials do not count unless the configuration has `identity`.

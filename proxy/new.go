@@ -89,6 +89,7 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: descriptors.Now().Clients(int(c.Limits.Connections), c.BackendConnections()),
 		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: s.metrics.SlowReaderCut,
+		ClientOf: g.clientOf, Overloaded: func(what server.Overload) { s.metrics.Overloaded(string(what)) },
 		RetryAfter: new(ratelimit.Drops).Add, Memory: s.memory.Memory, Log: s.log, Panicked: answerPanic,
 	}
 	g.startDiscovery()

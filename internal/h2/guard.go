@@ -19,18 +19,27 @@ func NewGuard(credit, perSecond int, now time.Time) Guard {
 
 // Spend takes n of the credit. It reports whether there was so much.
 func (g *Guard) Spend(n int, now func() time.Time) bool {
+	if !g.Has(n, now) {
+		return false
+	}
+	g.credit -= n
+	return true
+}
+
+// Has reports whether there is credit of n.
+func (g *Guard) Has(n int, now func() time.Time) bool {
 	if g.credit >= n {
-		g.credit -= n
 		return true
 	}
 	at := now()
 	g.Earn(int(min(at.Sub(g.last).Seconds(), 3600) * float64(g.perSecond)))
 	g.last = at
-	if g.credit < n {
-		return false
-	}
-	g.credit -= n
-	return true
+	return g.credit >= n
+}
+
+// IsFull reports whether the peer has all the credit again, so that nothing is to be known of it.
+func (g *Guard) IsFull(now time.Time) bool {
+	return g.credit+int(min(now.Sub(g.last).Seconds(), 3600)*float64(g.perSecond)) >= g.most
 }
 
 // Earn adds to the credit.

@@ -31,10 +31,11 @@ const (
 
 // A Budget is the memory that all requests together may hold. It is safe for concurrent use.
 type Budget struct {
-	limit int64
-	used  atomic.Int64
-	peak  atomic.Int64
-	gate  gate
+	limit  int64
+	used   atomic.Int64
+	peak   atomic.Int64
+	flight atomic.Int64 // see Hold
+	gate   gate
 	// shares are the clients' of what waits for them.
 	shares shares
 }
@@ -57,24 +58,38 @@ func (b *Budget) Peak() int64 { return b.peak.Load() }
 func (b *Budget) Working() (working, waiting int) { return b.gate.count() }
 
 // reserve takes n bytes as long as no more than limit are taken then.
-func (b *Budget) reserve(n, limit int64) bool {
+func (b *Budget) reserve(n, limit int64, by *Holder) bool {
 	for {
 		used := b.used.Load()
-		if used+n > limit {
+		if !b.fits(used+b.flight.Load(), n, limit, by) {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
 			b.noteUse(used + n)
+			by.add(n)
 			return true
 		}
 	}
 }
 
 // Take asks for n bytes for what is not yet a request's. It reports whether they may be taken.
-func (b *Budget) Take(n int) bool { return b.reserve(int64(n), LargeShare(b.limit)) }
+func (b *Budget) Take(n int) bool { return b.TakeFor(n, nil) }
 
 // Give gives back what Take granted.
-func (b *Budget) Give(n int) { b.used.Add(-int64(n)) }
+func (b *Budget) Give(n int) { b.GiveFor(n, nil) }
+
+// TakeFor is Take for a client.
+func (b *Budget) TakeFor(n int, by *Holder) bool {
+	return b.reserve(int64(n), LargeShare(b.limit), by)
+}
+
+// GiveFor gives back what TakeFor granted.
+func (b *Budget) GiveFor(n int, by *Holder) { b.giveBack(int64(n), by) }
+
+func (b *Budget) giveBack(n int64, by *Holder) {
+	b.used.Add(-n)
+	by.add(-n)
+}
 
 func (b *Budget) noteUse(used int64) {
 	for peak := b.peak.Load(); used > peak && !b.peak.CompareAndSwap(peak, used); peak = b.peak.Load() {
@@ -100,6 +115,7 @@ const (
 type Reservation struct {
 	budget   *Budget
 	client   *presence.Client
+	by       *Holder // for whom the budget counts it; nil if that is not known
 	until    time.Time
 	used     int64 // what was asked for and not given back
 	reserved int64 // of the budget
@@ -115,6 +131,9 @@ func (a *Reservation) Open(b *Budget, client *presence.Client) {
 	a.budget, a.client = b, client
 }
 
+// SetHolder says for whom the budget counts what is reserved from now on. Nothing is reserved yet.
+func (a *Reservation) SetHolder(by *Holder) { a.by = by }
+
 // SetDeadline sets when the client's time passes; the zero time is never.
 func (a *Reservation) SetDeadline(t time.Time) { a.until = t }
 
@@ -122,9 +141,9 @@ func (a *Reservation) SetDeadline(t time.Time) { a.until = t }
 func (a *Reservation) Close() {
 	a.Rest()
 	if a.reserved > 0 {
-		a.budget.used.Add(-a.reserved)
+		a.budget.giveBack(a.reserved, a.by)
 	}
-	*a = Reservation{budget: a.budget, client: a.client}
+	*a = Reservation{budget: a.budget, client: a.client, by: a.by}
 }
 
 // Grow asks for n bytes more, and reports whether they may be taken. Once it has refused some, Refusal says so, and the
@@ -174,7 +193,7 @@ func (a *Reservation) reserve(n int) bool {
 }
 
 func (a *Reservation) take(n, limit int64) bool {
-	if !a.budget.reserve(n, limit) {
+	if !a.budget.reserve(n, limit, a.by) {
 		return false
 	}
 	a.reserved += n
@@ -196,7 +215,7 @@ func (a *Reservation) Shrink(n int) {
 func (a *Reservation) giveBack() {
 	keep := (max(a.used-Allowance, 0) + step - 1) / step * step
 	if surplus := a.reserved - keep; surplus > 0 {
-		a.budget.used.Add(-surplus)
+		a.budget.giveBack(surplus, a.by)
 		a.reserved = keep
 	}
 }

@@ -55,7 +55,7 @@ func (s Share) Take(n int) bool {
 	if !s.Count(n) {
 		return false
 	}
-	if !s.budget.reserve(int64(n), LargeShare(s.budget.limit)) {
+	if !s.budget.reserve(int64(n), LargeShare(s.budget.limit), nil) {
 		s.Uncount(n)
 		return false
 	}

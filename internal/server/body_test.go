@@ -148,13 +148,13 @@ func TestArrivingBodies(t *testing.T) {
 func TestBodyBudget(t *testing.T) {
 	backend := h1test.NewRecorder(t)
 	r := newRelay(t, upstream.Config{Endpoints: []string{backend.URL()}})
-	r.memory = memoryOf(64 << 10)
+	r.memory = memoryOf(320 << 10) // three requests in flight, and their small bodies, fit
 	_, addr := r.start(t, Options{})
 	holder, answers := h1test.Dial(t, addr)
 	h1test.Send(t, holder, h1test.PostHead+"Content-Length: 40000\r\n\r\n"+strings.Repeat("a", 30_000))
 	testutil.Eventually(t, "the body to take memory", func() bool { return r.memory.InUse() > 0 })
 	nc, br := h1test.Dial(t, addr)
-	h1test.Send(t, nc, h1test.PostHead+"Content-Length: 40000\r\n\r\n"+strings.Repeat("b", 40_000))
+	h1test.Send(t, nc, h1test.PostHead+"Content-Length: 200000\r\n\r\n"+strings.Repeat("b", 200_000))
 	if got, closes := h1test.ReadAnswer(t, br, false); got.StatusCode != 503 || !closes || !strings.Contains(string(got.Content), `"retryAfterSeconds":1`) {
 		t.Errorf("over the budget: %d %s", got.StatusCode, got.Content)
 	}

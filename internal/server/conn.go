@@ -28,6 +28,8 @@ type conn struct {
 	pace      pace
 	exchange  exchange // the request that is being served, and its answer
 	client    presence.Client
+	account   *account // of the peer; nil before the connection is counted
+	credit    credit
 	watched   watched
 	sequel    sequel
 	parking   parking
@@ -85,6 +87,9 @@ func (c *conn) exchanges(f func(ongoing)) {
 		f(c)
 	}
 }
+
+// noteAwaited implements ongoing. Each request that ends while the server drains asks.
+func (c *conn) noteAwaited() {}
 
 // flow implements ongoing.
 func (c *conn) flow() Flow { return c.sending.of() }

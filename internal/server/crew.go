@@ -1,11 +1,12 @@
 package server
 
 import (
+	"cmp"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/admission-gateway/gateway/internal/stack"
 )
 
 // A crew serves one piece of work after the other on goroutines that it keeps. A new goroutine has a small stack, which grows
@@ -13,12 +14,38 @@ import (
 // The zero value keeps them until its end.
 type crew struct {
 	dismissEvery time.Duration // those that are not needed; 0 is never
+	most         int           // that are kept idle; 0 is mostIdle
 
 	mu        sync.Mutex  // guards what follows
 	idle      []chan work // of goroutines without work; the last one has been idle for the shortest time
 	spare     int         // how many have been idle all the time since some were dismissed
 	isWatched bool        // some will be dismissed
 	isOver    bool
+}
+
+// Crews serve the streams of HTTP/2. Each connection has one of them, so that its streams share no lock with all others.
+type crews struct {
+	all  []crew
+	last atomic.Uint32
+}
+
+// newCrews returns as many crews as there are processors, which keep mostIdle goroutines in all.
+func newCrews() *crews {
+	c := &crews{all: make([]crew, min(runtime.GOMAXPROCS(0), mostIdle/4))}
+	for i := range c.all {
+		c.all[i].dismissEvery, c.all[i].most = defaultDismiss, mostIdle/len(c.all)
+	}
+	return c
+}
+
+// next returns the crew of the next connection.
+func (c *crews) next() *crew { return &c.all[int(c.last.Add(1))%len(c.all)] }
+
+// end ends all crews.
+func (c *crews) end() {
+	for i := range c.all {
+		c.all[i].end()
+	}
 }
 
 // A work is served once.
@@ -56,7 +83,6 @@ func (c *crew) take() chan work {
 
 // run serves a piece of work, and those that come after it until it is dismissed.
 func (c *crew) run(w work) {
-	stack.Widen()
 	for next := make(chan work, 1); w != nil; w = <-next {
 		if w.serve(); !c.rest(next) {
 			return
@@ -68,7 +94,7 @@ func (c *crew) run(w work) {
 func (c *crew) rest(next chan work) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.idle) >= mostIdle || c.isOver {
+	if len(c.idle) >= cmp.Or(c.most, mostIdle) || c.isOver {
 		return false
 	}
 	c.idle = append(c.idle, next)

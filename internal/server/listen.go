@@ -2,14 +2,12 @@ package server
 
 import (
 	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/descriptors"
 	"github.com/admission-gateway/gateway/internal/listeners"
-	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // A listener accepts connections. It lasts for as long as its socket does: to run out of file
@@ -56,7 +54,7 @@ func (l *listener) accept() (net.Conn, *listeners.Socket, error) {
 		case at == nil:
 			_ = nc.Close() // the address is about to be left
 		case l.server.Open() >= o.MaxConns, !descriptors.MayServe(nc):
-			l.server.turnAway(nc, at)
+			l.server.turnAway(nc, at, "the gateway has as many connections as it may")
 		default:
 			return nc, at, nil
 		}
@@ -68,15 +66,12 @@ func (l *listener) tell(cause error, times int) {
 	l.server.settings.Load().Log.Warn("a connection could not be accepted", "cause", cause, "times", times)
 }
 
-// turnAway answers a connection over the limit, without waiting for the client.
-func (s *Server) turnAway(nc net.Conn, at *listeners.Socket) {
-	retryAfter := s.settings.Load().RetryAfter(time.Now())
-	body := status.AppendJSON(nil, &status.ServiceUnavailable("the gateway has as many connections as it may", retryAfter).ErrStatus)
-	answer := "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: " + strconv.Itoa(retryAfter) +
-		"\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + string(body)
+// turnAway answers a connection over a limit, without waiting for the client.
+func (s *Server) turnAway(nc net.Conn, at *listeners.Socket, why string) {
+	head, body := unavailable(s.settings.Load(), why)
 	if !at.HasTLS() { // nothing can be said before a handshake
 		_ = nc.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-		_, _ = nc.Write([]byte(answer))
+		_, _ = nc.Write([]byte(head + body))
 	}
 	_ = nc.Close()
 }

@@ -115,9 +115,11 @@ func (c *conn) leave() {
 	case ends:
 		c.end()
 	case goesOn:
+		c.credit.keep(connectionBytes + lastingBytes)
 		go c.goOn()
 	case parks:
 		c.in.giveBack()
+		c.credit.keep(connectionBytes)
 		c.exchange = exchange{} // the memory of its head is given back too
 		c.server.lookout.remove(c)
 		if !c.server.watch(&c.parking.wait, c.silentSocket(), c.parking.by, func(isLate bool) { go c.resume(isLate) }) {

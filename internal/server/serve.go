@@ -10,7 +10,7 @@ import (
 // serve serves the requests of the connection, to the last or until it is parked.
 func (c *conn) serve() {
 	defer c.leave()
-	if len(c.at.Proxies()) > 0 && !c.introduce() {
+	if len(c.at.Proxies()) > 0 && !c.introduce() || !c.register() {
 		return
 	}
 	if c.at.HasTLS() {
@@ -28,11 +28,14 @@ func (c *conn) serve() {
 // serveRequests serves requests for as long as this goroutine is to do that.
 func (c *conn) serveRequests() {
 	for c.exchange.request.Refusal != nil || c.next() {
-		stack.Widen()
 		if c.exchange.beginsHTTP2 {
 			newSession(c).serve()
 			return
 		}
+		if !c.admit() {
+			return
+		}
+		stack.Widen()
 		c.server.lookout.begin(c)
 		if c.serveExchange(); c.exchange.rest != nil {
 			c.sequel = goesOn
@@ -74,6 +77,10 @@ func (c *conn) over(x *exchange) {
 		x.endAfter(end)
 	}
 	x.request.close()
+	if x.account != nil {
+		c.server.uncharge(x.account, c.credit.budget)
+		x.account = nil
+	}
 }
 
 // call calls the handler, or what it has left to do, and answers for it if it panics.
@@ -106,6 +113,7 @@ func (c *conn) end() {
 	c.server.lookout.remove(c)
 	_ = c.socket.Close()
 	c.in.giveBack()
+	c.unregister()
 	c.rest()
 	c.server.remove(c)
 }

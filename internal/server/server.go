@@ -48,7 +48,11 @@ type Options struct {
 	// returns after how many seconds it is to come again.
 	MaxConns   int
 	RetryAfter func(now time.Time) int
-	// Memory keeps the bodies of requests.
+	// ClientOf returns the address of the client of a request that a trusted proxy has sent; nil is the proxy's.
+	ClientOf func(head *message.Head, peer netip.Addr) netip.Addr
+	// Overloaded is called for each that is refused for want of memory.
+	Overloaded func(Overload)
+	// Memory keeps the bodies of requests, and bounds the requests in flight.
 	Memory *Memory
 	Log    *slog.Logger
 	// Panicked fills the answer to a request whose handler panicked. The connection ends with it.
@@ -108,6 +112,9 @@ func (o *Options) setDefaults() {
 	if o.NotIntroduced == nil {
 		o.NotIntroduced = func() {}
 	}
+	if o.Overloaded == nil {
+		o.Overloaded = func(Overload) {}
+	}
 	if o.Listeners == nil {
 		o.Listeners = listeners.Any(nil)
 	}
@@ -142,7 +149,8 @@ type Server struct {
 
 	givingBack givingBack
 	lookout    lookout
-	crew       crew // for streams of HTTP/2
+	crews      *crews
+	accounts   accounts
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
 	conns     map[connection]struct{}
@@ -183,6 +191,8 @@ type connection interface {
 
 // An ongoing exchange is one in progress as a shutdown sees it, from another goroutine.
 type ongoing interface {
+	// noteAwaited notes that settling waits for it.
+	noteAwaited()
 	// flow returns how its answer ends by itself.
 	flow() Flow
 	// endLasting ends a tunnel, or breaks off an answer that would last. It returns false if there is
@@ -202,7 +212,7 @@ const (
 // New returns a server that serves no listener yet.
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
-	s := &Server{handle: handle, parkAfter: defaultPark, crew: crew{dismissEvery: defaultDismiss}, conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s := &Server{handle: handle, parkAfter: defaultPark, crews: newCrews(), conns: map[connection]struct{}{}, empty: make(chan struct{})}
 	s.lookout.every = defaultLook
 	s.settings.Store(settingsOf(o))
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
@@ -259,7 +269,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.phase.Store(stopping)
 	defer func() {
 		s.watched.Load().Close()
-		s.crew.end()
+		s.crews.end()
 	}()
 	s.closeListeners()
 	s.each(connection.stop)
@@ -332,24 +342,16 @@ func (s *Server) replace(c *conn, by *session) {
 	s.conns[by] = struct{}{}
 }
 
-// takeStream asks for one more stream of HTTP/2. All of them together are at most as many as
-// connections may be.
-func (s *Server) takeStream() bool {
-	if s.streams.Add(1) > int64(s.settings.Load().MaxConns) {
-		s.streams.Add(-1)
+// takeStreams asks for n more streams of HTTP/2. All of them together are at most as many as connections may be.
+func (s *Server) takeStreams(n int) bool {
+	if s.streams.Add(int64(n)) > int64(s.settings.Load().MaxConns) {
+		s.streams.Add(-int64(n))
 		return false
 	}
 	return true
 }
 
-func (s *Server) giveStream() { s.streams.Add(-1) }
-
-// streamOver says that the exchange on a stream is over.
-func (s *Server) streamOver(x *streamExchange) {
-	if s.Draining() {
-		s.release(x)
-	}
-}
+func (s *Server) giveStreams(n int) { s.streams.Add(-int64(n)) }
 
 func (s *Server) remove(c connection) {
 	s.mu.Lock()

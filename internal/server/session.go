@@ -37,10 +37,13 @@ type session struct {
 	hasSettings bool     // of the client
 	lingers     bool     // the client may be sending when the connection ends
 	closed      [32]closedStream
+	ready       []*streamExchange // whose handlers are called once all is read that has come
+	crew        *crew
 
 	mu      sync.Mutex // guards what follows, and what streams say that it guards
 	streams []*streamExchange
 	open    int               // of the streams that the client knows to be open, or has reset
+	spare   int               // streams for which there is memory
 	free    []*streamExchange // for streams to come
 	last    uint32            // the highest stream that was opened
 	receive h2.ReceiveWindow  // of the connection
@@ -53,6 +56,8 @@ type session struct {
 
 	leaving leaving
 	hasLeft atomic.Bool // the reader has to end the connection
+
+	hasSpare atomic.Bool // spare is not 0
 
 	earned, answered atomic.Int64 // credit for the guards that streams have earned
 	over             bool         // the connection is at its end
@@ -85,7 +90,7 @@ const (
 func newSession(c *conn) *session {
 	now := time.Now()
 	s := &session{
-		conn: c, server: c.server, requests: h2.NewRequestReader(), lastUse: now,
+		conn: c, server: c.server, crew: c.server.crews.next(), requests: h2.NewRequestReader(), lastUse: now,
 		frames: h2.NewGuard(emptyFrames, emptyFramesPerSecond, now), resets: h2.NewGuard(resetStreams, resetStreamsPerSecond, now),
 		receive: h2.NewReceiveWindow(h2.InitialWindow), send: h2.NewSendWindow(h2.InitialWindow),
 		initial: h2.InitialWindow, frame: dataFrame,
@@ -157,6 +162,11 @@ func (s *session) begin() bool {
 	s.windowUpdate(0, s.receive.Grow(sessionWindow))
 	s.kick()
 	s.mu.Unlock()
+	if !s.conn.credit.need(connectionBytes + sessionBytes) {
+		s.server.settings.Load().Overloaded(RefusedConnection)
+		_ = s.answerTo(&sessionError{http2.ErrCodeEnhanceYourCalm, whyFull})
+		return false
+	}
 	if over, ok := s.conn.socket.Conn.(*secure.Conn); ok && !over.MayCarryHTTP2() {
 		_ = s.answerTo(&sessionError{http2.ErrCodeInadequateSecurity, "HTTP/2 forbids the cipher suite of TLS 1.2 that was agreed on"})
 		return false
@@ -241,9 +251,7 @@ func (s *session) end() {
 	s.over = true
 	s.out.closed = true
 	for _, x := range slices.Clone(s.streams) {
-		if x.giveUp(); !x.isStarted {
-			s.remove(x)
-		}
+		s.giveUp(x)
 	}
 	s.room.Broadcast()
 	s.mu.Unlock()
@@ -255,8 +263,11 @@ func (s *session) end() {
 	for len(s.streams) > 0 || s.out.isBusy {
 		s.room.Wait()
 	}
+	s.giveSpare(0)
 	s.mu.Unlock()
+	s.conn.account.earnResets(int(s.answered.Swap(0)))
 	s.conn.in.giveBack()
+	s.conn.unregister()
 	s.conn.rest()
 	s.server.remove(s)
 }
@@ -289,6 +300,9 @@ func (in sessionInput) Read(p []byte) (int, error) {
 
 // wait waits until the client has sent something.
 func (s *session) wait() error {
+	if len(s.ready) > 0 {
+		s.launch()
+	}
 	o := s.server.settings.Load()
 	from := &s.conn.in
 	for {
@@ -299,6 +313,8 @@ func (s *session) wait() error {
 			patience = time.Until(s.block.since.Add(o.HeadTimeout))
 		case s.isInside:
 			patience = o.BodyTimeout
+		case s.hasSpare.Load():
+			patience = min(patience, sparePatience)
 		}
 		s.conn.socket.armRead(max(patience, time.Millisecond))
 		if s.hasLeft.Load() {
@@ -313,6 +329,9 @@ func (s *session) wait() error {
 		if time.Since(begin) < patience {
 			s.lingers = s.hasLeft.Load()
 			return io.EOF
+		}
+		if !s.isInside && !s.block.isOpen && s.isSilent() {
+			continue
 		}
 		if s.isInside || s.block.isOpen || s.isIdle(o.IdleTimeout) {
 			return errIdle

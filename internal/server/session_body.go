@@ -13,6 +13,7 @@ import (
 // guards it.
 type streamBody struct {
 	budget *memory.Budget
+	by     *memory.Holder
 	bytes  []byte // in memory
 	read   int    // of the bytes
 	memory *[copyBuffer]byte
@@ -57,7 +58,7 @@ func (b *streamBody) hasRoom(n int, x *streamExchange) bool {
 		if x.length >= 0 && x.length <= readBuffer {
 			size = readBuffer
 		}
-		if !b.budget.Take(size) {
+		if !b.budget.TakeFor(size, b.by) {
 			return false
 		}
 		if size == readBuffer {
@@ -79,11 +80,11 @@ func (b *streamBody) hasRoom(n int, x *streamExchange) bool {
 func (b *streamBody) release() {
 	if b.small != nil {
 		b.pool.putRead(b.small)
-		b.budget.Give(readBuffer)
+		b.budget.GiveFor(readBuffer, b.by)
 	}
 	if b.memory != nil {
 		b.pool.putCopy(b.memory)
-		b.budget.Give(copyBuffer)
+		b.budget.GiveFor(copyBuffer, b.by)
 	}
 	b.bytes, b.read, b.small, b.memory = nil, 0, nil, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha1"
 	"encoding/base64"
@@ -216,10 +217,16 @@ func TestPlaceOfReset(t *testing.T) {
 	if got := c.Settings[http2.SettingMaxConcurrentStreams]; got != most {
 		t.Errorf("the server offers %d streams", got)
 	}
+	for i := range uint32(most) {
+		c.Head(t, 2*i+1, true, h2test.Get("/")...)
+	}
+	testutil.Eventually(t, "the handlers run", func() bool { return running.Load() == most })
 	var refused []uint32
 	for i := range uint32(100) {
 		id := 2*i + 1
-		c.Head(t, id, true, h2test.Get("/")...)
+		if i >= most {
+			c.Head(t, id, true, h2test.Get("/")...)
+		}
 		h2test.Must(t, c.WriteRSTStream(id, http2.ErrCodeCancel))
 	}
 	c.Head(t, 201, true, h2test.Get("/")...)
@@ -240,6 +247,36 @@ func TestPlaceOfReset(t *testing.T) {
 	c.Head(t, 203, true, h2test.Get("/again")...)
 	if a := c.Read(t, 203)[203]; a.Body != "GET /again 0 " {
 		t.Errorf("then: %+v", a)
+	}
+}
+
+// TestResetBeforeStart: a stream that is reset before its handler is called is dropped. No handler is called for it, and it has
+// no place any more.
+func TestResetBeforeStart(t *testing.T) {
+	var called atomic.Int32
+	_, addr := startServer(t, Options{HTTP2: HTTP2{MaxConcurrentStreams: 4}}, func(r *Request) {
+		if string(r.Head.Target) == "/reset" {
+			called.Add(1)
+		}
+		echo(r)
+	})
+	c := h2test.Dial(t, addr)
+	var frames bytes.Buffer
+	framer := http2.NewFramer(&frames, nil)
+	const resets = 150 // fewer than end the connection
+	for i := range uint32(resets) {
+		id := 2*i + 1
+		h2test.Must(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.Block(h2test.Get("/reset")...), EndStream: true, EndHeaders: true}))
+		h2test.Must(t, framer.WriteRSTStream(id, http2.ErrCodeCancel))
+	}
+	_, err := c.Conn.Write(frames.Bytes())
+	h2test.Must(t, err)
+	c.Head(t, 2*resets+1, true, h2test.Get("/")...)
+	if a := c.Read(t, 2*resets+1)[2*resets+1]; a.Status() != "200" {
+		t.Errorf("a request after them is answered %+v", a)
+	}
+	if n := called.Load(); n > 0 {
+		t.Errorf("the handler was called for %d of %d streams", n, resets)
 	}
 }
 
@@ -354,7 +391,7 @@ func TestUploadWindows(t *testing.T) {
 // TestStreamBudget: what streams hold is of the budget for requests. A body that it does not allow for is refused, and the
 // connection goes on.
 func TestStreamBudget(t *testing.T) {
-	const limit = 512 << 10
+	const limit = 1 << 20 // of which the streams themselves take more than half
 	budget := memory.NewBudget(limit, 1)
 	full := status.ServiceUnavailable("the gateway holds as many bodies as it may", 1)
 	hold, held := make(chan struct{}), make(chan struct{}, 100)
@@ -369,14 +406,16 @@ func TestStreamBudget(t *testing.T) {
 	var ids []uint32
 	for id := uint32(1); id < 31; id += 2 {
 		c.Head(t, id, false, h2test.Post("/hold")...)
-		h2test.Must(t, c.WriteData(id, true, make([]byte, 10_000)))
 		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		h2test.Must(t, c.WriteData(id, true, make([]byte, 10_000)))
 	}
 	for range ids {
 		<-held
 	}
-	testutil.Eventually(t, "the budget is used", func() bool { return budget.InUse() > limit/2 })
-	if used := budget.InUse(); used > limit {
+	testutil.Eventually(t, "the budget is used", func() bool { return budget.InUse() > limit/8 })
+	if used := budget.InUse() + budget.InFlight(); used > limit {
 		t.Errorf("%d bytes are in use", used)
 	}
 	close(hold)
@@ -392,7 +431,8 @@ func TestStreamBudget(t *testing.T) {
 	if kept == 0 || refused == 0 || kept+refused != len(ids) {
 		t.Errorf("%d bodies were read, %d were refused, of %d", kept, refused, len(ids))
 	}
-	testutil.Eventually(t, "all is given back", func() bool { return budget.InUse() == 0 })
+	h2test.Must(t, c.Conn.Close())
+	testutil.Eventually(t, "all is given back", func() bool { return budget.InUse() == 0 && budget.InFlight() == 0 })
 }
 
 // TestLeaving: a shutdown says twice that the connection ends, serves what comes before the client knows, and what is in

@@ -127,7 +127,7 @@ func (s *session) exchanges(f func(ongoing)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.streams {
-		if x.isStarted {
+		if x.isStarted && !x.isReady {
 			f(x)
 		}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -18,6 +19,7 @@ type block struct {
 	stream    *streamExchange // whose head or trailers they are; nil if they are of no use
 	isTrailer bool
 	dropped   http2.ErrCode // why they are of no use; 0 if the stream is over
+	isFull    bool          // because there is no memory for the stream
 	frames    int
 	size      int
 }
@@ -71,10 +73,13 @@ func (s *session) spend(what string) error {
 
 // spendReset counts a stream that had work done for nothing.
 func (s *session) spendReset(what string) error {
-	if s.resets.Spend(1, time.Now) {
+	all, a := &s.server.accounts, s.conn.account
+	if s.resets.Spend(1, time.Now) && (s.conn.peer.IsTrusted || all.spendReset(a)) {
 		return nil
 	}
-	if s.resets.Earn(int(s.answered.Swap(0))); s.resets.Spend(1, time.Now) {
+	answered := int(s.answered.Swap(0))
+	a.earnResets(answered)
+	if s.resets.Earn(answered); s.resets.Spend(1, time.Now) && (s.conn.peer.IsTrusted || all.spendReset(a)) {
 		return nil
 	}
 	return s.tooMuch(what)
@@ -144,7 +149,11 @@ func (s *session) openStream() error {
 // processed, so that the client may send it again.
 func (s *session) refusesStream() http2.ErrCode {
 	switch {
-	case s.leaving.isLast(s.block.id), s.open >= s.maxStreams(), len(s.streams) >= 2*s.maxStreams(), !s.server.takeStream():
+	case s.leaving.isLast(s.block.id), s.open >= s.maxStreams(), len(s.streams) >= 2*s.maxStreams():
+		return http2.ErrCodeRefusedStream
+	case !s.takeStream():
+		s.block.isFull = true
+		s.server.settings.Load().Overloaded(RefusedStream)
 		return http2.ErrCodeRefusedStream
 	}
 	return 0
@@ -197,6 +206,9 @@ func (s *session) drop() error {
 	s.noteEnded(s.block.id, true)
 	s.reset(s.block.id, s.block.dropped)
 	s.kick()
+	if s.block.isFull { // for which the client need not be at fault
+		return s.spend("streams for which there is no memory")
+	}
 	return s.spendReset("streams at a time")
 }
 
@@ -228,6 +240,9 @@ func (s *session) request(x *streamExchange, text []byte, bad error) error {
 	if x.isExtended {
 		x.length = -1 // what follows are the bytes of the other protocol
 	}
+	if s.conn.peer.IsTrusted && !s.charge(x) {
+		return nil
+	}
 	if s.block.isEnd {
 		x.isBodyOver = true
 		if x.length > 0 {
@@ -251,16 +266,43 @@ func (s *session) startLate(x *streamExchange, id uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.find(id) == x && !x.isStarted {
-		s.start(x)
+		x.isStarted = true
+		s.crew.serve(x)
 	}
 }
 
-// start has the handler called for a stream, by a goroutine that serves no other one.
+// start has the handler called for a stream, once all is read that the client has sent by now.
 func (s *session) start(x *streamExchange) {
 	if x.isStarted = true; x.late != nil {
 		x.late.Stop()
 	}
-	s.server.crew.serve(x)
+	x.isReady = true
+	s.ready = append(s.ready, x)
+}
+
+// launch has the handler called for the streams that are ready, each by a goroutine that serves no other one.
+func (s *session) launch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, x := range s.ready {
+		x.isReady, s.ready[i] = false, nil
+		s.crew.serve(x)
+	}
+	s.ready = s.ready[:0]
+}
+
+// unready takes back the start of a stream whose handler was not called. It reports whether that was so.
+func (s *session) unready(x *streamExchange) bool {
+	if !x.isReady {
+		return false
+	}
+	for i := len(s.ready) - 1; i >= 0; i-- { // most are reset soon
+		if s.ready[i] == x {
+			s.ready = slices.Delete(s.ready, i, i+1)
+		}
+	}
+	x.isReady = false
+	return true
 }
 
 // trailers ends a body that has fields behind it.
@@ -415,8 +457,15 @@ func (s *session) window(f *http2.WindowUpdateFrame) error {
 	return nil
 }
 
-// resetBy ends a stream that the client does not wait for any more. It keeps its place until the
-// handler returns, so that a client cannot have more work done than its streams allow.
+// giveUp ends a stream that is no longer waited for. One whose handler was not called yet is dropped. The lock is held.
+func (s *session) giveUp(x *streamExchange) {
+	if x.giveUp(); !x.isStarted || s.unready(x) {
+		s.remove(x)
+	}
+}
+
+// resetBy ends a stream that the client does not wait for any more. Once its handler was called it keeps its place until that
+// returns, so that a client cannot have more work done than its streams allow.
 func (s *session) resetBy(f *http2.RSTStreamFrame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -428,10 +477,12 @@ func (s *session) resetBy(f *http2.RSTStreamFrame) error {
 		return s.spend("resets of streams that are over")
 	}
 	x.isReset = true
-	x.giveUp()
-	if !x.isStarted {
-		s.remove(x)
+	if s.conn.peer.IsTrusted {
+		a := s.server.accounts.open(s.server.clientOf(&x.request.Head, s.conn.peer.Addr))
+		s.server.accounts.spendReset(a)
+		a.close()
 	}
+	s.giveUp(x)
 	return s.spendReset("streams that were reset")
 }
 
@@ -463,10 +514,7 @@ func (s *session) frameRefused(err http2.StreamError) error {
 	s.reset(err.StreamID, err.Code)
 	if x := s.find(err.StreamID); x != nil {
 		x.isReset, x.isEndedHere = true, true
-		x.giveUp()
-		if !x.isStarted {
-			s.remove(x)
-		}
+		s.giveUp(x)
 	}
 	s.kick()
 	return s.spendReset("faults of streams")

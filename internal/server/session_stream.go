@@ -11,6 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/h2"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/presence"
+	"github.com/admission-gateway/gateway/internal/stack"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
@@ -42,7 +43,11 @@ type streamExchange struct {
 	// The lock of the session guards what follows.
 	changed     sync.Cond
 	isStarted   bool
+	isReady     bool        // and its handler was not called
+	isAwaited   bool        // by a shutdown
 	hasPlace    bool        // among the streams that are open to the client
+	cost        int         // of the memory for requests
+	account     *account    // of the client behind a trusted proxy, if the stream is counted for it
 	late        *time.Timer // starts it
 	isReset     bool        // by the client, or for what the client has sent
 	isEndedHere bool        // by the gateway
@@ -76,7 +81,8 @@ func (s *session) newStream(id uint32) *streamExchange {
 	o := s.server.settings.Load()
 	x.pace = pace{rate: o.DrainRate, credit: o.WriteTimeout}
 	x.request.open(o.Memory, &x.peer, x, &x.client)
-	x.body.budget = o.Memory.Budget
+	x.body.budget, x.cost = o.Memory.Budget, requestBytes
+	x.setHolder(s.conn.credit.by)
 	s.streams = append(s.streams, x)
 	s.open++
 	x.hasPlace = true
@@ -86,8 +92,14 @@ func (s *session) newStream(id uint32) *streamExchange {
 // serve calls the handler, and ends the stream. What the handler has left for later may go on for hours, and does so on a
 // goroutine of its own, because the stack of this one has grown by all that the handler did. It implements work.
 func (x *streamExchange) serve() {
+	if x.client.HasLeft() { // before anything was done
+		x.end()
+		return
+	}
+	stack.Widen()
 	x.do(x.session.server.handle)
 	if x.later != nil {
+		x.lasts()
 		go func() {
 			x.do(x.goOn)
 			x.end()
@@ -122,9 +134,14 @@ func (x *streamExchange) end() {
 // finish ends the stream, whatever state it is in, and gives its place to others.
 func (x *streamExchange) finish() {
 	s := x.session
-	defer s.server.streamOver(x)
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	isAwaited := x.isAwaited // the exchange may be another stream's once the lock is given back
+	defer func() {
+		s.mu.Unlock()
+		if isAwaited {
+			s.server.release(x)
+		}
+	}()
 	code := http2.ErrCodeNo
 	switch {
 	case x.isReset || s.out.closed:
@@ -138,8 +155,10 @@ func (x *streamExchange) finish() {
 		x.isEndedHere = true
 		s.reset(x.id, code)
 	}
-	s.earned.Add(earned)
-	s.answered.Add(1)
+	if x.isEnded && !x.isReset {
+		s.earned.Add(earned)
+		s.answered.Add(1)
+	}
 	s.remove(x)
 	s.flush()
 }
@@ -166,7 +185,7 @@ func (s *session) remove(x *streamExchange) {
 	x.giveUp()
 	x.body.release()
 	s.noteEnded(x.id, x.isEndedHere)
-	s.server.giveStream()
+	s.giveStream(x)
 	s.lastUse = time.Now()
 	if len(s.free) < freeStreams && !s.server.Draining() { // a shutdown may still ask about the exchange
 		s.free = append(s.free, x)
@@ -245,6 +264,9 @@ func (x *streamExchange) Break(err error) bool {
 
 // Answered implements Exchange.
 func (x *streamExchange) Answered() bool { return x.answered }
+
+// noteAwaited implements ongoing. The lock of the session is held.
+func (x *streamExchange) noteAwaited() { x.isAwaited = true }
 
 // flow implements ongoing.
 func (x *streamExchange) flow() Flow { return x.sending.of() }

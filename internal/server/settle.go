@@ -72,6 +72,7 @@ func (s *Server) await(sparesLasting bool) (done <-chan struct{}) {
 		c.exchanges(func(x ongoing) {
 			if s.settling.waitsFor(x.flow()) {
 				s.settling.awaited[x] = struct{}{}
+				x.noteAwaited()
 			}
 		})
 	}

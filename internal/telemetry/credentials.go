@@ -3,12 +3,13 @@ package telemetry
 import (
 	"context"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
 // security counts what happens to connections and credentials as such.
 type security struct {
-	handshakes, notIntroduced, slowReaders, floods, newCredentials, badCredentials metric.Int64Counter
+	handshakes, notIntroduced, slowReaders, floods, overloads, newCredentials, badCredentials metric.Int64Counter
 }
 
 // HandshakeFailed counts a client with which no TLS connection could be made.
@@ -22,6 +23,11 @@ func (t *Telemetry) SlowReaderCut() { t.security.slowReaders.Add(context.Backgro
 
 // Flooded counts a connection of HTTP/2 that ended because its client sent too much that leads to nothing.
 func (t *Telemetry) Flooded() { t.security.floods.Add(context.Background(), 1) }
+
+// Overloaded counts what was refused because the memory for requests is used up, or the client's share of it.
+func (t *Telemetry) Overloaded(what string) {
+	t.security.overloads.Add(context.Background(), 1, metric.WithAttributes(attribute.String("what", what)))
+}
 
 // CredentialsRead counts a reading of files with certificates, keys or tokens that have changed. If
 // it is not ok the former ones stay in use.
@@ -52,5 +58,8 @@ func (s *security) register(m metric.Meter) error {
 		counter.Add(context.Background(), 0) // an alert on its growth must see the first of them
 		*one.into = counter
 	}
-	return nil
+	var err error
+	s.overloads, err = m.Int64Counter("gateway_overload_refusals", metric.WithDescription(
+		"Connections, requests and streams that were refused because the memory for requests is used up, or the client's share of it."))
+	return err
 }

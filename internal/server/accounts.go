@@ -1,0 +1,135 @@
+package server
+
+import (
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/admission-gateway/gateway/internal/h2"
+	"github.com/admission-gateway/gateway/internal/memory"
+)
+
+// accounts say what is known of clients by their addresses, across their connections. Addresses share no lock but with the
+// few of their shard.
+type accounts struct {
+	shards [accountShards]accountShard
+	// ran is when a client had the last of its credit for resets, in seconds; 0 is never.
+	ran atomic.Int64
+}
+
+type accountShard struct {
+	mu  sync.Mutex
+	all map[netip.Addr]*account
+}
+
+const (
+	accountShards = 64
+	// keptAccounts is how many accounts a shard keeps of clients without connections.
+	keptAccounts = 256
+	// clientResets and clientResetsPerSecond are what a client may reset on all of its connections.
+	clientResets, clientResetsPerSecond = 1000, 250
+)
+
+// An account is that of a client, by its address or, with IPv6, its network: a holder of one has a /64.
+type account struct {
+	memory.Holder
+	shard   *accountShard
+	network netip.Addr
+	users   int // the lock of the shard guards it
+
+	mu     sync.Mutex // guards what follows
+	resets h2.Guard
+}
+
+// open returns the account of an address, which close gives back.
+func (all *accounts) open(addr netip.Addr) *account {
+	network := networkOf(addr)
+	bytes := network.As16()
+	shard := &all.shards[(bytes[15]^bytes[14]^bytes[13]^bytes[7]^bytes[6]^bytes[5])%accountShards]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	a := shard.all[network]
+	if a == nil {
+		if shard.all == nil {
+			shard.all = map[netip.Addr]*account{}
+		}
+		a = &account{shard: shard, network: network, resets: h2.NewGuard(clientResets, clientResetsPerSecond, time.Now())}
+		shard.all[network] = a
+	}
+	a.users++
+	return a
+}
+
+// networkOf is an address without what its holder chooses.
+func networkOf(addr netip.Addr) netip.Addr {
+	if addr = addr.Unmap().WithZone(""); addr.Is6() {
+		return netip.PrefixFrom(addr, 64).Masked().Addr()
+	}
+	return addr
+}
+
+// close ends a use of the account. It is kept while something is to be known of the client, and there is room.
+func (a *account) close() {
+	s := a.shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.users--; a.users > 0 {
+		return
+	}
+	now := time.Now()
+	if a.isBlank(now) {
+		delete(s.all, a.network)
+		return
+	}
+	if len(s.all) <= keptAccounts {
+		return
+	}
+	for network, other := range s.all {
+		if other.users == 0 && other.isBlank(now) {
+			delete(s.all, network)
+		}
+	}
+	for network, other := range s.all { // any of them
+		if len(s.all) <= keptAccounts {
+			return
+		}
+		if other.users == 0 {
+			delete(s.all, network)
+		}
+	}
+}
+
+// isBlank reports whether nothing is to be known of the client.
+func (a *account) isBlank(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.resets.IsFull(now)
+}
+
+// spendReset counts a stream that the client has had opened for nothing. It returns false if there were too many.
+func (all *accounts) spendReset(a *account) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.resets.Spend(1, time.Now) {
+		return true
+	}
+	all.ran.Store(time.Now().Unix())
+	return false
+}
+
+// earnResets gives credit for streams that were answered.
+func (a *account) earnResets(n int) {
+	if n > 0 {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.resets.Earn(n)
+	}
+}
+
+// hasResets reports whether the client may reset a stream.
+func (a *account) hasResets() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.resets.Has(1, time.Now)
+}
