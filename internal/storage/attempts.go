@@ -31,7 +31,7 @@ const (
 // The error is an *UnknownOutcome if the backend may have carried it out and it may not.
 func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response) error {
 	var asked *Retry
-	if e.Limits != nil && e.call.Upload == nil && e.call.Upgrade == nil {
+	if e.Limits != nil && e.try.call.Upload == nil && e.try.call.Upgrade == nil {
 		asked = e.Limits.Retry
 	}
 	err := e.attempt(b, by, answer)
@@ -40,7 +40,7 @@ func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response
 	}
 	for n, isRepeated := 0, false; ; n++ {
 		ending := endingOf(answer, err, asked.codes(), isRepeated)
-		switch next := sequels[e.nature][ending]; {
+		switch next := sequels[e.try.nature][ending]; {
 		case next == unknown:
 			return e.unknown(answer, err)
 		case next == stands, asked == nil, n == asked.Attempts, !e.mayPause(asked.pause(n)), !by.MayRetry():
@@ -51,8 +51,8 @@ func (e *Exchanges) do(b *Backend, by *upstream.Client, answer *message.Response
 		if err := e.Client.Sleep(asked.pause(n)); err != nil {
 			return err
 		}
-		makeHead(e, &e.forward) // a trace has a step for each attempt
-		e.call.Head = e.memory().head
+		makeHead(e, &e.try.forward) // a trace has a step for each attempt
+		e.try.call.Head = e.memory().head
 		err = e.attempt(b, by, answer)
 	}
 }
@@ -68,7 +68,7 @@ func (e *Exchanges) unknown(answer *message.Response, err error) error {
 // withoutAdvice returns the failure of a request without the advice to send it again, if it may have arrived and changes
 // something.
 func (e *Exchanges) withoutAdvice(err error) error {
-	if err == nil || e.nature == Safe {
+	if err == nil || e.try.nature == Safe {
 		return err
 	}
 	if failure, is := errors.AsType[*upstream.Error](err); is && failure.Sent {
@@ -102,7 +102,7 @@ func (e *Exchanges) mayPause(d time.Duration) bool {
 
 // earliest returns when the first of the deadlines passes; zero for none.
 func (e *Exchanges) earliest() time.Time {
-	return sooner(sooner(e.call.Deadline, e.bound), e.callBy)
+	return sooner(sooner(e.try.call.Deadline, e.bound), e.callBy)
 }
 
 // sooner returns the earlier one of two times; zero is none.
@@ -116,29 +116,29 @@ func sooner(a, b time.Time) time.Time {
 // attempt makes the call once.
 func (e *Exchanges) attempt(b *Backend, by *upstream.Client, answer *message.Response) error {
 	if e.Limits != nil {
-		e.call.Timeouts = e.Limits.Timeouts
+		e.try.call.Timeouts = e.Limits.Timeouts
 	}
-	if e.call.IsCall {
-		e.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
+	if e.try.call.IsCall {
+		e.try.call.Timeouts = upstream.RequestTimeouts{Answer: lastingCall, Body: lastingCall}
 	}
 	began := clock.After(e.Started)
-	e.call.Start = began
+	e.try.call.Start = began
 	var attemptBy time.Time
-	if e.Limits != nil && e.Limits.AttemptTimeout > 0 && e.call.Upgrade == nil {
-		e.call.Timeouts.Answer, attemptBy = e.Limits.AttemptTimeout, began.Add(e.Limits.AttemptTimeout)
+	if e.Limits != nil && e.Limits.AttemptTimeout > 0 && e.try.call.Upgrade == nil {
+		e.try.call.Timeouts.Answer, attemptBy = e.Limits.AttemptTimeout, began.Add(e.Limits.AttemptTimeout)
 	}
-	if e.call.Upgrade == nil {
-		e.call.Deadline = e.earliest()
+	if e.try.call.Upgrade == nil {
+		e.try.call.Deadline = e.earliest()
 	}
-	e.call.Client = e.Client
-	err := by.Do(&e.call, answer)
+	e.try.call.Client = e.Client
+	err := by.Do(&e.try.call, answer)
 	if err != nil {
 		e.noteAbandoned(err)
 	}
 	took := time.Since(began)
 	e.Took += took
 	if b.Measured != nil {
-		b.Measured(e.method, answer.Status(), err, took)
+		b.Measured(e.try.method, answer.Status(), err, took)
 	}
 	if e.Tracer != nil {
 		e.Tracer.End(b, answer.Status(), err)

@@ -55,15 +55,20 @@ type Exchanges struct {
 	isPreviewed bool      // there was a dry run
 	isUnknown   bool      // the client has left, and the write may have been carried out
 
-	forward message.Forward
-	call    upstream.Request
-	method  []byte // of it
-	nature  Nature // of the client's request that it is made for
-	extra   [3]message.Header
-	lock    ObjectLock // held while no other writer may come between
+	try  try        // the exchange that is made now
+	lock ObjectLock // held while no other writer may come between
 	// unended is closed when the exchange of a late write has ended; nil if there is none.
 	unended <-chan struct{}
 	kept    *kept // nil before the first exchange
+}
+
+// A try is one exchange with a backend, which may take several attempts.
+type try struct {
+	forward message.Forward   // of which its head is made
+	extra   [3]message.Header // lines of it
+	call    upstream.Request
+	method  []byte // of it
+	nature  Nature // of what the client asks for by it
 }
 
 // kept is memory that one request leaves to the next.
@@ -276,7 +281,7 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 		return divert(e, *m)
 	}
 	f := e.forwarding(m)
-	f.Extra = e.extra[:0]
+	f.Extra = e.try.extra[:0]
 	switch {
 	case m.Precondition.ETag != nil:
 		f.Skip |= preconditions
@@ -298,13 +303,13 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 		f.Extra = append(f.Extra, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	}
 	makeHead(e, f)
-	e.call = upstream.Request{
+	e.try.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe, Whole: m.Whole,
 		Deadline: e.Deadline(), RunsOn: m.MustEnd, Outlives: e.outlives(m), IsWatch: m.IsWatch,
 	}
-	e.nature = Safe
+	e.try.nature = Safe
 	if !m.IsSafe {
-		e.nature = Once
+		e.try.nature = Once
 		if err := e.commit(m); err != nil {
 			return err
 		}
@@ -338,7 +343,7 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 		return nil, divert(e, *m)
 	}
 	f := e.forwarding(m)
-	f.Extra = e.extra[:0]
+	f.Extra = e.try.extra[:0]
 	if protocol != nil {
 		f.Extra = append(f.Extra, message.Header{Name: nameConnection, Value: nameUpgrade}, message.Header{Name: nameUpgrade, Value: protocol})
 	}
@@ -347,7 +352,7 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	}
 	f.SendsTrailers = m.Upload != nil && b.Client.MaySendTrailers()
 	makeHead(e, f)
-	e.call = upstream.Request{
+	e.try.call = upstream.Request{
 		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
 		IsCall: e.IsLastingCall(), Outlives: m.Upload == nil && protocol == nil && e.outlives(m),
 	}
@@ -355,8 +360,8 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	if protocol == nil {
 		copyFor(e, m)
 	}
-	if e.nature = Safe; !m.IsSafe {
-		e.nature = natureOf(e.method, e.Head)
+	if e.try.nature = Safe; !m.IsSafe {
+		e.try.nature = natureOf(e.try.method, e.Head)
 	}
 	e.Memory.Rest()
 	err := e.do(b, b.Client, &e.Response.Response)
@@ -365,7 +370,7 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	} else if is {
 		err = u.Unsettled()
 	}
-	return e.call.Tunnel, err
+	return e.try.call.Tunnel, err
 }
 
 // outlives reports whether a message that was sent is carried out to its end when the client leaves.
@@ -379,10 +384,10 @@ func (e *Exchanges) IsUnknown() bool { return e.isUnknown }
 // noteAbandoned notes how the call ended if it was abandoned.
 func (e *Exchanges) noteAbandoned(err error) {
 	failure, is := errors.AsType[*upstream.Error](err)
-	if !is || failure.Kind != upstream.Abandoned || !failure.Sent || e.call.Idempotent {
+	if !is || failure.Kind != upstream.Abandoned || !failure.Sent || e.try.call.Idempotent {
 		return
 	}
-	switch str(e.method) {
+	switch str(e.try.method) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 	default:
 		e.isUnknown = true
@@ -399,32 +404,32 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 	}
 	f := e.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= aboutBody
-	f.Extra = append(e.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
+	f.Extra = append(e.try.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(e, f)
-	e.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline(), Outlives: e.outlives(&Message{})}
-	e.nature = Once
+	e.try.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline(), Outlives: e.outlives(&Message{})}
+	e.try.nature = Once
 	e.Memory.Rest()
 	return e.do(b, b.Client, answer)
 }
 
 // makeHead makes the head of a request to the backend.
 func makeHead(e *Exchanges, f *message.Forward) {
-	if e.method = f.Method; e.method == nil {
-		e.method = e.Head.Method
+	if e.try.method = f.Method; e.try.method == nil {
+		e.try.method = e.Head.Method
 	}
 	if e.Tracer != nil {
 		target := f.Target
 		if target == nil {
 			target = e.Head.Target
 		}
-		f.Trace = e.Tracer.Begin(e.method, target)
+		f.Trace = e.Tracer.Begin(e.try.method, target)
 	}
 	e.memory().head = e.Head.AppendForward(e.memory().head[:0], f)
 }
 
 // forwarding returns what a request to the backend is made of beside the client's header lines.
 func (e *Exchanges) forwarding(m *Message) *message.Forward {
-	f := &e.forward
+	f := &e.try.forward
 	*f = e.From
 	f.Via, f.Length, f.Method, f.Target = Via, -1, m.Method, m.Target
 	switch {

@@ -35,7 +35,7 @@ func (e *Exchanges) ReadSettled(b *Backend, target []byte, l *Limits) (*message.
 	}
 	answer := new(message.Response)
 	e.askAsClient(target, 2*l.Body)
-	e.call.Deadline = by
+	e.try.call.Deadline = by
 	if err := e.ask(b, b.Client, answer); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (e *Exchanges) askAsClient(target []byte, whole int64) {
 	f := e.forwarding(&Message{Method: methodGet, Target: target})
 	f.Skip |= aboutBody
 	if whole == 0 {
-		f.Extra = append(e.extra[:0], message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+		f.Extra = append(e.try.extra[:0], message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	}
 	makeHead(e, f)
 	e.callToRead(whole)
@@ -82,7 +82,7 @@ func (e *Exchanges) askAsClient(target []byte, whole int64) {
 
 // callToRead makes the call of a read whose head is made.
 func (e *Exchanges) callToRead(whole int64) {
-	e.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
+	e.try.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
 }
 
 // ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule is what
@@ -174,7 +174,7 @@ func (e *Exchanges) ask(b *Backend, by *upstream.Client, answer *message.Respons
 		return e.Exhausted()
 	}
 	e.forget(answer)
-	e.nature = Safe
+	e.try.nature = Safe
 	e.Memory.Rest()
 	if err := e.do(b, by, answer); err != nil {
 		return err
@@ -215,13 +215,13 @@ func (e *Exchanges) DryRunOf(b *Backend, target, body []byte, l *Limits) (*messa
 func (e *Exchanges) dryRun(b *Backend, target, body, contentType []byte, l *Limits) (*message.Response, error) {
 	f := e.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= message.Fields(message.FieldAccept, message.FieldAcceptEncoding)
-	f.Extra = append(e.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	if contentType != nil {
 		f.Skip |= message.Fields(message.FieldContentType)
 		f.Extra = append(f.Extra, message.Header{Name: nameContentType, Value: contentType})
 	}
 	makeHead(e, f)
-	e.call = upstream.Request{Head: e.memory().head, Body: body, Idempotent: true, Whole: 2 * l.Body, Memory: e.Memory, Deadline: e.Deadline()}
+	e.try.call = upstream.Request{Head: e.memory().head, Body: body, Idempotent: true, Whole: 2 * l.Body, Memory: e.Memory, Deadline: e.Deadline()}
 	e.isPreviewed = true
 	return &e.memory().preview, e.ask(b, b.Client, &e.memory().preview)
 }
@@ -282,7 +282,7 @@ func warningsOf(m *message.Response) []string {
 func (e *Exchanges) OwnHead(target []byte) []byte {
 	f := e.forwarding(&Message{Method: methodGet, Target: target})
 	f.Skip |= aboutBody
-	f.Extra = append(e.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	return e.Head.AppendForward(nil, f)
 }
 
@@ -291,7 +291,7 @@ func (e *Exchanges) OwnHead(target []byte) []byte {
 func (e *Exchanges) OwnPostHead(authorization []byte) []byte {
 	f := e.forwarding(&Message{})
 	f.Skip |= aboutBody | message.Fields(message.FieldAccept, message.FieldAcceptEncoding)
-	f.Extra = append(e.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameContentType, Value: valueJSON})
+	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameContentType, Value: valueJSON})
 	if authorization != nil {
 		f.Extra = append(f.Extra, message.Header{Name: nameAuthorization, Value: authorization})
 	}

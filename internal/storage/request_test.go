@@ -18,8 +18,8 @@ func TestReset(t *testing.T) {
 	r := &Request{}
 	of := []reflect.Value{testutil.Fill(r), testutil.Fill(&r.Subject), testutil.Fill(&r.Exchanges)}
 	r.Info, r.Started, r.deadline, r.lock = resource.Info{Verb: resource.VerbGet}, time.Now(), time.Now(), ObjectLock{shard: &lockShard{}}
-	r.From.Host, r.call.Whole, r.extra[0] = "a", 1, message.Header{Name: []byte("a")}
-	r.forward.IsChunked = true
+	r.From.Host, r.try.call.Whole, r.try.extra[0] = "a", 1, message.Header{Name: []byte("a")}
+	r.try.forward.IsChunked = true
 	r.Response.StartJSON(200, nil, []byte("{}"))
 	r.kept.stored.StartBody(200, JSON, []byte("{}"))
 	r.kept.preview.StartBody(200, JSON, []byte("{}"))
