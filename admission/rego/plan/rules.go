@@ -210,11 +210,31 @@ type complete struct {
 
 func (w *complete) run(m *machine) bool {
 	d := m.settle(w.of)
-	if d == nil || !d.value.IsValid() {
-		return d != nil
+	if d == nil {
+		w.before(m)
+		return false
+	}
+	if !d.value.IsValid() {
+		return true
 	}
 	m.slots[w.into] = d.value
 	return w.next.run(m)
+}
+
+// before runs what follows a rule with the value that the rule had before the error of a later one. OPA comes to that first,
+// so that an error there is the one that counts.
+func (w *complete) before(m *machine) {
+	d := &m.frame.docs[w.of.id]
+	was := m.err
+	if failed, is := errors.AsType[*topdown.Error](was); !d.value.IsValid() || !is || failed.Code == topdown.CancelErr {
+		return
+	}
+	m.err, d.known = nil, true
+	m.slots[w.into] = d.value
+	w.next.run(m)
+	if d.known = false; m.err == nil {
+		m.err = was
+	}
 }
 
 // settle returns the document of a ruleset without parameters, once its value is known; nil if there
