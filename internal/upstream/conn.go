@@ -101,8 +101,9 @@ func (cn *conn) openSocket() {
 // begin implements link.
 func (cn *conn) begin(held *connection) { cn.held = held }
 
-// isStale implements link.
-func (cn *conn) isStale() bool { return cn.unasked() != nil }
+// isStale implements link. What has come on the connection is looked at right before the request is written, which gets
+// another one then: an earlier look would be one more call of the system, and in vain if something comes after it.
+func (cn *conn) isStale() bool { return false }
 
 var (
 	errEnded   = errors.New("the connection had ended while it was unused")

@@ -12,10 +12,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// briefly is how long a connection may have been unused for a request to be given to it without a look whether it has ended.
-// HTTP/1.1 looks once more right before it writes, and the request gets another connection then.
-const briefly = 100 * time.Microsecond
-
 // maxRefused is how often a request that the backend did not process is sent again.
 const maxRefused = 5
 
@@ -124,7 +120,7 @@ func (c *Client) acquire(req *Request, try *attempt) (*connection, error) {
 		if g.conn == nil {
 			return c.connect(g, req, try)
 		}
-		if g.isShared || try.now.Sub(g.freed) <= briefly || !g.conn.link.isStale() {
+		if g.isShared || !g.conn.link.isStale() {
 			return g.conn, nil
 		}
 		c.pool.put(g.conn, false, balance.Inconclusive, try.now)

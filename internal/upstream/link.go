@@ -17,8 +17,8 @@ type link interface {
 	// slot back to the pool when nothing of the answer is to come any more: a stream or a tunnel keeps
 	// it. The error is an *Error.
 	roundTrip(s slot, req *Request, resp *message.Response) error
-	// isStale reports whether a link that makes no round trip has ended, or has received what was
-	// not asked for. No request may be sent on it then.
+	// isStale reports whether it is known of a link that makes no round trip that no request may be
+	// sent on it. A link may find that out only when it is to send one, too.
 	isStale() bool
 	// Close ends the link at once.
 	io.Closer

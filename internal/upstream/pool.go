@@ -57,8 +57,8 @@ func (p *pool) unlock() {
 	p.stock.doomed = nil
 	p.mu.Unlock()
 	for _, cn := range doomed {
-		if cn.wasIdle {
-			cn.link.isStale() // which counts what came
+		if idle, is := cn.link.(*conn); is && cn.wasIdle {
+			_ = idle.unasked() // which counts what came
 		}
 		_ = cn.link.Close() // an error shows nothing that matters: the connection is not used again
 	}

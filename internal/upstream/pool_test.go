@@ -26,8 +26,6 @@ func (n *nowhere) Close() error {
 	return nil
 }
 
-func (n *nowhere) isStale() bool { return false }
-
 // closed returns how often the connection was closed.
 func (cn *connection) closed() int32 { return cn.link.(*nowhere).closed.Load() }
 

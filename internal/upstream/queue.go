@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"time"
-
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
@@ -13,9 +11,8 @@ type tried = balance.Tried[connections]
 type grant struct {
 	conn     *connection // nil if one has to be made
 	endpoint *endpoint
-	isOwn    bool      // the one to be made is for HTTP/1.1 alone, and for this request
-	isShared bool      // other slots of the connection are in use
-	freed    time.Time // when the connection was used last, if it is not shared
+	isOwn    bool // the one to be made is for HTTP/1.1 alone, and for this request
+	isShared bool // other slots of the connection are in use
 }
 
 // queue is the requests that wait for a connection, the first come first.

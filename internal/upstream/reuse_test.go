@@ -280,7 +280,7 @@ func TestSurplusOfStreams(t *testing.T) {
 	for name, frames := range map[string]func(f *far, id uint32){
 		"data": func(f *far, id uint32) { _ = f.WriteData(id, true, []byte("evil")) },
 		"another answer": func(f *far, id uint32) {
-			f.head(id, false, ":status", "200")
+			f.head(id, false, ":status", "200", "content-length", "2")
 			_ = f.WriteData(id, true, []byte("evil"))
 		},
 		"a head":           func(f *far, id uint32) { f.head(id, true, ":status", "500") },
@@ -295,7 +295,7 @@ func TestSurplusOfStreams(t *testing.T) {
 							frames(f, before)
 						}
 						if before != 0 && when == "within the next answer" {
-							f.head(id, false, ":status", "200")
+							f.head(id, false, ":status", "200", "content-length", "2")
 							frames(f, before)
 							_ = f.WriteData(id, true, []byte("ok"))
 							continue

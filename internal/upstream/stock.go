@@ -50,7 +50,7 @@ func (s *stock) take(e *endpoint, all []*endpoint, isOwn bool) (grant, error) {
 	if n := len(c.free); n > 0 && !isOwn {
 		// One that others use needs no look. Of the idle ones the one used last is the least likely to be stale.
 		cn := c.free[n-1]
-		g := grant{conn: cn, endpoint: e, isShared: n > c.idle, freed: cn.freed}
+		g := grant{conn: cn, endpoint: e, isShared: n > c.idle}
 		if !g.isShared {
 			s.countIdle(e, -1)
 		}

@@ -304,7 +304,7 @@ func waitStirred(t *testing.T, client *Client) {
 		client.pool.mu.Lock()
 		defer client.pool.mu.Unlock()
 		free := client.pool.set.All()[0].Conns.free
-		return free[len(free)-1].link.isStale()
+		return free[len(free)-1].link.(*conn).unasked() != nil
 	})
 }
 
