@@ -302,8 +302,11 @@ func (m *Manager) logFindings(found []Finding) {
 			continue // advice for the author, whom 'gateway check' gives it
 		}
 		level := slog.LevelWarn
-		if f.Severity == Error {
+		switch f.Severity {
+		case Error:
 			level = slog.LevelError
+		case Gap, Note, Remark:
+			level = slog.LevelInfo
 		}
 		m.options.Log.Log(context.Background(), level, "policy file", "finding", f.Text())
 	}

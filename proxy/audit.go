@@ -71,8 +71,8 @@ func (a *admitter) audit() {
 	}
 	a.auditTerms()
 	annotations := a.report.Annotations()
-	if len(annotations) == 0 {
-		return
+	if len(annotations) == 0 || a.trail.events.Wants(audit.Metadata) {
+		return // the audit log has them
 	}
 	noted := make([]slog.Attr, 0, len(annotations)+5)
 	noted = append(noted, slog.String("verb", a.request.Info.VerbName()), slog.String("resource", a.request.Info.GroupResource().String()),

@@ -31,7 +31,7 @@ func newDecisionLog(c *config.DecisionLogs, instance string, files *credentials.
 	d := &decisionLog{config: c, report: newSinkReport("decision log", "decisions", metrics, log)}
 	dropped := func(sink string, events int, why decisions.Reason) {
 		telemetry.DecisionsLost(metrics, sink, string(why), events)
-		d.report.lost.Add(sink, events, why)
+		d.report.lost.Add(sink, events, d.report.causeOf(sink, string(why)))
 	}
 	o := decisions.Options{
 		Labels: map[string]string{"id": instance, "version": version()}, NewID: telemetry.AppendRequestID,

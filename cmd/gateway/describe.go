@@ -53,6 +53,12 @@ func (n *node) newAdmin(lostLines func() uint64) (*admin.Server, error) {
 	if n.config.Load().Telemetry.DecisionLogs != nil {
 		o.Ready = append(o.Ready, admin.Check{Name: "decision-logs", Probe: n.decisionsHealth})
 	}
+	if n.tracer != nil || n.metrics.Push() != nil {
+		o.Ready = append(o.Ready, admin.Check{Name: "telemetry", Probe: n.telemetryHealth})
+	}
+	if n.config.Load().Redis != nil {
+		o.Ready = append(o.Ready, admin.Check{Name: "redis", Probe: n.redisHealth})
+	}
 	if c.TokenFile != "" {
 		token, err := credentials.WatchToken(n.files, "the token of the admin listener", c.TokenFile)
 		if err != nil {
@@ -92,7 +98,9 @@ func (n *node) describe(lostLines uint64) admin.Status {
 		Listeners:    []admin.Listener{},
 		States:       []admin.State{},
 		Certificates: []admin.Certificate{},
-		Lost:         admin.Lost{LogLines: lostLines, AuditEvents: []admin.Audit{}},
+		Lost: admin.Lost{
+			LogLines: lostLines, AuditEvents: []admin.Audit{}, Spans: n.tracer.Delivery().Lost(), MetricPushes: n.metrics.Push().Lost(),
+		},
 	}
 	if n.listening.Load() {
 		s.Requests.BodyBytes = n.gateway.Load().BodyBytesInFlight()

@@ -76,7 +76,8 @@ var failureProofs = map[string][]string{
 	"a client takes its answer more slowly":               {"internal/server:TestSlowReaderIsCut", "proxy:TestSlowReadersLeaveRoom", "proxy:TestSlowReaderIsCounted"},
 	"the audit log cannot be written":                     {"cmd/gateway:TestFullDiskOfProcess", "cmd/gateway:TestClosedPipeOfProcess", "cmd/gateway:TestStandardOutputCloses", "cmd/gateway:TestSlowWebhookOfProcess"},
 	"the decision log or the log cannot be written":       {"cmd/gateway:TestFullDiskOfProcess", "cmd/gateway:TestClosedPipeOfProcess"},
-	"a panic": {"internal/server:TestPanic", "proxy:TestPanicCounted"},
+	"the collector of OTLP is absent":                     {"cmd/gateway:TestCollectorFails"},
+	"a panic":                                             {"internal/server:TestPanic", "proxy:TestPanicCounted"},
 }
 
 // TestFailures: each row of the table of faults has a proof, and each proof is there.

@@ -176,6 +176,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	n.judgeIdle()
 	n.metrics.ObserveIdle(n.measureIdle)
 	n.metrics.ObserveDroppedLines(logs.Dropped)
+	n.metrics.ObserveLostSpans(n.tracer.Delivery().Lost)
 	n.metrics.ObserveBodyBytes(gateway.BodyBytesInFlight)
 	n.metrics.ObserveCertificates(n.files.Expiries)
 	n.metrics.ObserveStates(n.states.Ages)
@@ -391,9 +392,15 @@ func (n *node) drain(cause string, signals <-chan os.Signal) error {
 	if lost := n.records.decisions.close(); lost != nil {
 		n.log.Error("the decision log could not be closed", "cause", lost)
 	}
+	n.endTelemetry()
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err = errors.Join(err, n.sharing.Close(), n.admin.Shutdown(last), n.metrics.Shutdown(last), n.tracer.Shutdown(last))
+	if open := n.admin.Shutdown(last); open != nil {
+		n.log.Warn("answers of the admin listener were cut off", "cause", open)
+	}
+	if open := n.sharing.Close(); open != nil {
+		n.log.Warn("the connections to Redis could not be closed", "cause", open)
+	}
 	if err == nil {
 		n.log.Info("all requests are finished")
 	}

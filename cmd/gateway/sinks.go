@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
@@ -19,11 +20,42 @@ type sinkReport struct {
 	log     *slog.Logger
 	lost    *telemetry.Sums
 	often   telemetry.Sampler
+
+	mu       sync.Mutex
+	failures map[string]sinkFailure // the last one of each sink
+}
+
+// A sinkFailure is why a write failed, and when.
+type sinkFailure struct {
+	why error
+	at  time.Time
+}
+
+// recentFailure is how long ago a write may have failed that caused a loss.
+const recentFailure = time.Minute
+
+// A lossCause names the failure of a sink beside what a loss is due to. It is an error so that each format of the log has
+// its text.
+type lossCause struct {
+	reason  string
+	failure error
+}
+
+func (c lossCause) Error() string { return c.reason + ": " + c.failure.Error() }
+
+// causeOf returns the cause of a loss with the failure of the sink, if a write has just failed.
+func (r *sinkReport) causeOf(sink, reason string) any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last := r.failures[sink]; last.why != nil && time.Since(last.at) < recentFailure {
+		return lossCause{reason, last.why}
+	}
+	return reason
 }
 
 func newSinkReport(name, metric string, metrics *telemetry.Telemetry, log *slog.Logger) *sinkReport {
 	return &sinkReport{
-		name: name, metric: metric, metrics: metrics, log: log,
+		name: name, metric: metric, metrics: metrics, log: log, failures: map[string]sinkFailure{},
 		lost: telemetry.NewSums(func(sink string, events int, why any) {
 			log.Error("events of the "+name+" are lost", "sink", sink, "cause", why, "events", events)
 		}),
@@ -33,6 +65,9 @@ func newSinkReport(name, metric string, metrics *telemetry.Telemetry, log *slog.
 // failed notes a write that failed, and says so now and then.
 func (r *sinkReport) failed(sink string, why error) {
 	telemetry.SinkFailed(r.metrics, r.metric, sink, why)
+	r.mu.Lock()
+	r.failures[sink] = sinkFailure{why, time.Now()}
+	r.mu.Unlock()
 	if times, tell := r.often.Allow(sink, time.Now()); tell {
 		r.log.Error("the "+r.name+" cannot be written", "sink", sink, "cause", why, "times", times)
 	}

@@ -302,6 +302,12 @@ func printStatus(to io.Writer, s *admin.Status) error {
 	for _, one := range s.Lost.Decisions {
 		fmt.Fprintf(&b, ", %s of the decision log for its %s (%s)", count(int(one.Events), "event"), one.Sink, one.Reason)
 	}
+	if n := s.Lost.Spans; n > 0 {
+		fmt.Fprintf(&b, ", %s", count(int(n), "span"))
+	}
+	if n := s.Lost.MetricPushes; n > 0 {
+		fmt.Fprintf(&b, ", metrics sent in vain %s", count(int(n), "time"))
+	}
 	b.WriteString("\n")
 	return printable(to, b.Bytes())
 }

@@ -1,16 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
 	"k8s.io/klog/v2"
 
+	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/telemetry"
+	"github.com/admission-gateway/gateway/internal/telemetry/otlp"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
 )
 
@@ -67,4 +73,63 @@ func accessOptions(c *config.Log) telemetry.AccessOptions {
 		o.OneIn = 1
 	}
 	return o
+}
+
+// lastTelemetry is how long a gateway that ends waits for a collector that has answered so far.
+const lastTelemetry = time.Second
+
+// endTelemetry sends the last spans and metrics. A collector that does not answer delays no end, and decides no exit code.
+func (n *node) endTelemetry() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastTelemetry)
+	defer cancel()
+	var ends sync.WaitGroup
+	for _, signal := range []struct {
+		name     string
+		delivery *otlp.Delivery
+		end      func(context.Context) error
+	}{{"spans", n.tracer.Delivery(), n.tracer.Shutdown}, {"metrics", n.metrics.Push(), n.metrics.Shutdown}} {
+		ends.Go(func() {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			why := signal.delivery.Failure()
+			if why != nil {
+				cancel() // nothing more is tried
+			}
+			done := make(chan error, 1)
+			go func() { done <- signal.end(ctx) }()
+			var err error
+			select {
+			case err = <-done:
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+			if lost := signal.delivery.Lost(); signal.delivery != nil && (err != nil || why != nil) {
+				n.log.Warn("the last telemetry could not be sent", "signal", signal.name, "cause", cmp.Or(why, err), "lost", lost)
+			}
+		})
+	}
+	ends.Wait()
+}
+
+// telemetryHealth is the check of the collectors, without which requests are served.
+func (n *node) telemetryHealth() error {
+	var all []error
+	if why := n.tracer.Delivery().Failure(); why != nil {
+		all = append(all, fmt.Errorf("spans: %w", why))
+	}
+	if why := n.metrics.Push().Failure(); why != nil {
+		all = append(all, fmt.Errorf("metrics: %w", why))
+	}
+	if err := errors.Join(all...); err != nil {
+		return admin.Warning{Err: err}
+	}
+	return nil
+}
+
+// redisHealth is the check of Redis, without which requests are served, or refused as policies say.
+func (n *node) redisHealth() error {
+	if away := n.metrics.SharedLimitStoreAway(); away > 0 {
+		return admin.Warning{Err: fmt.Errorf("%s of Redis do not answer: shared limits are decided as whenStoreUnavailable says", count(away, "server"))}
+	}
+	return nil
 }

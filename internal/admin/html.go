@@ -115,6 +115,12 @@ func (s *shown) page() string {
 	for _, d := range s.Lost.Decisions {
 		p.Add(", {} of the decision log for its {} ({})", count(d.Events, "event"), d.Sink, d.Reason)
 	}
+	if n := s.Lost.Spans; n > 0 {
+		p.Add(", {}", count(int64(n), "span"))
+	}
+	if n := s.Lost.MetricPushes; n > 0 {
+		p.Add(", metrics sent in vain {}", count(int64(n), "time"))
+	}
 	p.Add(".</p>\n</body>\n</html>\n")
 	return p.String()
 }

@@ -147,6 +147,9 @@ type Lost struct {
 	LogLines    uint64          `json:"logLines"`
 	AuditEvents []Audit         `json:"auditEvents"`
 	Decisions   []LostDecisions `json:"decisions,omitempty"`
+	// Spans will never be at the collector. MetricPushes are times at which metrics could not be sent.
+	Spans        uint64 `json:"spans,omitempty"`
+	MetricPushes uint64 `json:"metricPushes,omitempty"`
 }
 
 // LostDecisions counts the events that a sink of the decision log has lost, for a reason.

@@ -159,6 +159,7 @@ func (l *Log) Lose(m Missed) {
 	for i, q := range l.queues {
 		if m.queues&(1<<i) != 0 {
 			q.release(m.reserved)
+			q.full.note()
 			q.drop(1, &q.full)
 		}
 	}
@@ -248,14 +249,28 @@ type queue struct {
 	isAbandoned bool
 }
 
-// A fullError is the error of an event for which a queue has no room. It names the cause when it is read.
-type fullError struct{ queue *queue }
+// A fullError is the error of an event for which a queue has no room. When it is read it names the cause of the last loss, which
+// may be over by then.
+type fullError struct {
+	queue *queue
+	cause atomic.Pointer[error]
+}
+
+// errSlow is the cause of a full queue of a sink that does not fail.
+var errSlow = errors.New("its sink takes them more slowly than they come")
+
+// note keeps why the queue is full now.
+func (e *fullError) note() {
+	why := cmp.Or(e.queue.fate.Failure(), errSlow)
+	e.cause.Store(&why)
+}
 
 func (e *fullError) Error() string {
-	if why := e.queue.fate.Failure(); why != nil {
-		return ErrFull.Error() + ": " + why.Error()
+	why := cmp.Or(e.queue.fate.Failure(), errSlow)
+	if last := e.cause.Load(); last != nil {
+		why = *last
 	}
-	return ErrFull.Error()
+	return ErrFull.Error() + ": " + why.Error()
 }
 
 func (e *fullError) Unwrap() error { return ErrFull }

@@ -388,3 +388,39 @@ func (r *recorded) count() int {
 	defer r.mu.Unlock()
 	return len(r.lines)
 }
+
+// TestLossNamesItsCause: the cause of a loss names what the sink failed for, also when it is read after the sink works again,
+// and says of a sink that does not fail that it is slow.
+func TestLossNamesItsCause(t *testing.T) {
+	for name, want := range map[string]string{
+		"fails": "the audit log takes no more events: the disk is full",
+		"slow":  "the audit log takes no more events: its sink takes them more slowly than they come",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := &recorded{broken: 3}
+				if name == "slow" {
+					sink = &recorded{gate: make(chan struct{})}
+				}
+				var causes []error
+				var lost atomic.Int64
+				o := options(Batch, &lost)
+				o.Dropped = func(_ string, _ int, why error) { causes = append(causes, why) }
+				l := New(o, Waiting{Sink: sink, Wait: time.Millisecond})
+				l.Lose(l.Add(line(0, 1), &Reservation{}))
+				time.Sleep(10 * time.Millisecond) // the first write is under way, or has failed
+				for i := range 100 {
+					l.Lose(l.Add(line(i, 1000), &Reservation{}))
+				}
+				if sink.gate != nil {
+					close(sink.gate)
+				}
+				time.Sleep(time.Minute)
+				if len(causes) == 0 || causes[0].Error() != want || !errors.Is(causes[0], ErrFull) {
+					t.Errorf("the causes are %v, want %q", causes, want)
+				}
+				_ = l.Close(t.Context())
+			})
+		})
+	}
+}

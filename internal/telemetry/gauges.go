@@ -18,6 +18,8 @@ type gauges struct {
 	dropped   atomic.Pointer[func() uint64]
 	idle      atomic.Pointer[func() map[string]int]
 	listeners atomic.Pointer[func() map[string]int]
+
+	lostSpans, failedPushes atomic.Pointer[func() uint64]
 }
 
 // RequestStarted and RequestEnded keep the number of requests in flight; call them in pairs.
@@ -54,6 +56,9 @@ func (t *Telemetry) ObserveBodyBytes(inUse func() int64) { t.gauges.bodyBytes.St
 // scrape calls it.
 func (t *Telemetry) ObserveDroppedLines(dropped func() uint64) { t.gauges.dropped.Store(&dropped) }
 
+// ObserveLostSpans sets the function that returns how many spans were lost. Each scrape calls it.
+func (t *Telemetry) ObserveLostSpans(lost func() uint64) { t.gauges.lostSpans.Store(&lost) }
+
 // ObserveIdle sets the function that returns how many places of the policy files apply to no request, by reason. Each
 // scrape calls it.
 func (t *Telemetry) ObserveIdle(counts func() map[string]int) { t.gauges.idle.Store(&counts) }
@@ -85,17 +90,25 @@ func (g *gauges) register(m metric.Meter) error {
 			return err
 		}
 	}
-	if _, err := m.Int64ObservableCounter("gateway_log_dropped_lines",
-		metric.WithDescription("Lines of the log that were dropped because it is read too slowly, or cannot be written."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			lines := uint64(0)
-			if dropped := g.dropped.Load(); dropped != nil {
-				lines = (*dropped)()
-			}
-			o.Observe(int64(lines))
-			return nil
-		})); err != nil {
-		return err
+	for _, one := range []struct {
+		name, description string
+		value             *atomic.Pointer[func() uint64]
+	}{
+		{"gateway_log_dropped_lines", "Lines of the log that were dropped because it is read too slowly, or cannot be written.", &g.dropped},
+		{"gateway_tracing_lost_spans", "Spans that the collector will never have, because it does not take them, or too slowly.", &g.lostSpans},
+		{"gateway_metrics_push_failures", "Times at which metrics could not be sent by OTLP.", &g.failedPushes},
+	} {
+		if _, err := m.Int64ObservableCounter(one.name, metric.WithDescription(one.description),
+			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+				count := uint64(0)
+				if value := one.value.Load(); value != nil {
+					count = (*value)()
+				}
+				o.Observe(int64(count))
+				return nil
+			})); err != nil {
+			return err
+		}
 	}
 	for _, one := range []struct {
 		name, unit, description string

@@ -39,6 +39,9 @@ func (t *Telemetry) SharedLimitStore(unavailable int) {
 	t.sharedLimits.unavailable.Store(int64(unavailable))
 }
 
+// SharedLimitStoreAway returns how many servers of the store of shared limits do not answer.
+func (t *Telemetry) SharedLimitStoreAway() int { return int(t.sharedLimits.unavailable.Load()) }
+
 func (s *sharedLimits) register(m metric.Meter) error {
 	var err error
 	s.decisions, err = m.Float64Histogram("gateway_shared_limit_decision_duration",

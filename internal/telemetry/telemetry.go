@@ -22,6 +22,7 @@ import (
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/admission-gateway/gateway/internal/telemetry/otlp"
 )
@@ -55,6 +56,7 @@ type Telemetry struct {
 
 	registry *prom.Registry
 	provider *sdkmetric.MeterProvider
+	push     *otlp.Delivery // nil if no metrics are sent
 }
 
 // New makes a Telemetry that has recorded nothing yet. It fails only if an instrument is defined
@@ -92,7 +94,13 @@ func New(o Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.provider = sdkmetric.NewMeterProvider(append(options, push...)...)
+	if push != nil {
+		t.push = push.delivery
+		options = append(options, push.options...)
+		failed := t.push.Lost
+		t.gauges.failedPushes.Store(&failed)
+	}
+	t.provider = sdkmetric.NewMeterProvider(options...)
 	meter := t.provider.Meter("github.com/admission-gateway/gateway")
 	for _, register := range []func() error{
 		func() error { return t.gauges.register(meter) },
@@ -122,8 +130,14 @@ type Push struct {
 	Period time.Duration
 }
 
-// push returns the options by which the SDK sends metrics; none if nothing is to be sent.
-func (o *Options) push(producer sdkmetric.Producer) ([]sdkmetric.Option, error) {
+// pushed are the options by which the SDK sends metrics, and how that goes.
+type pushed struct {
+	options  []sdkmetric.Option
+	delivery *otlp.Delivery
+}
+
+// push returns how the SDK sends metrics; nil if nothing is to be sent.
+func (o *Options) push(producer sdkmetric.Producer) (*pushed, error) {
 	ctx := context.Background()
 	to := o.Push
 	if to == nil {
@@ -148,8 +162,24 @@ func (o *Options) push(producer sdkmetric.Producer) ([]sdkmetric.Option, error) 
 	if to.Period > 0 {
 		options = append(options, sdkmetric.WithInterval(to.Period))
 	}
-	return []sdkmetric.Option{sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter, options...)), sdkmetric.WithResource(about)}, nil
+	delivery := &otlp.Delivery{}
+	reader := sdkmetric.NewPeriodicReader(&countedExporter{exporter, delivery}, options...)
+	return &pushed{[]sdkmetric.Option{sdkmetric.WithReader(reader), sdkmetric.WithResource(about)}, delivery}, nil
 }
+
+// A countedExporter counts what is sent.
+type countedExporter struct {
+	sdkmetric.Exporter
+	delivery *otlp.Delivery
+}
+
+// Export implements sdkmetric.Exporter.
+func (e *countedExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	return e.delivery.Send(1, func() error { return e.Exporter.Export(ctx, m) })
+}
+
+// Push says how the sending of metrics goes; nil if none are sent.
+func (t *Telemetry) Push() *otlp.Delivery { return t.push }
 
 func (p *Push) exporter(ctx context.Context) (sdkmetric.Exporter, error) {
 	switch {

@@ -187,6 +187,13 @@ var alerts = []alert{{
 	summary: "Redis does not answer",
 	detail:  "{{ $labels.instance }} of {{ $labels.job }} decides shared limits as whenStoreUnavailable says.",
 }, {
+	name: "GatewaySharedLimitsSlow", severity: "warning", during: "2m",
+	// A server that answers too late now and then is available in between.
+	expr: `sum by (job) (rate(gateway_shared_limit_decision_duration_seconds_count{outcome=~"Timeout|Open|Error"}[5m]))
+  / sum by (job) (rate(gateway_shared_limit_decision_duration_seconds_count[5m])) > 0.01`,
+	summary: "Redis often does not answer in time",
+	detail:  "{{ $labels.job }} decides {{ $value | humanizePercentage }} of the requests with shared limits without Redis, as whenStoreUnavailable says.",
+}, {
 	name: "GatewayLogDropsLines", severity: "warning", during: "5m",
 	expr:    `rate(gateway_log_dropped_lines_total[5m]) > 0`,
 	summary: "Lines of the log are lost",
@@ -208,6 +215,12 @@ var alerts = []alert{{
 	expr:    `sum by (job, log, sink, cause) (increase(gateway_log_write_failures_total[5m])) > 0`,
 	summary: "The log, the audit log or the decision log cannot be written",
 	detail:  "{{ $labels.job }} cannot write its {{ $labels.log }} to its {{ $labels.sink }}: {{ $labels.cause }}.",
+}, {
+	name: "GatewayTelemetryLost", severity: "warning", during: "10m",
+	expr: `sum by (job) (rate(gateway_tracing_lost_spans_total[5m])) > 0
+  or sum by (job) (rate(gateway_metrics_push_failures_total[5m])) > 0`,
+	summary: "Spans or metrics do not reach their collector",
+	detail:  "{{ $labels.job }} loses spans, or cannot send metrics, because the collector of OTLP does not take them.",
 }}
 
 // prometheusRule is the object of Prometheus' operator.

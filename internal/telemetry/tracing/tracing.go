@@ -41,6 +41,7 @@ type Options struct {
 // A Tracer makes spans. It is safe for concurrent use.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
+	counter  *counter
 	tracer   trace.Tracer
 	sampling sampling
 }
@@ -62,8 +63,9 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.counter = newCounter(exporter)
 	t.provider = sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), sdktrace.WithResource(r), sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(ids{}),
+		sdktrace.WithSpanProcessor(t.counter), sdktrace.WithResource(r), sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(ids{}),
 	)
 	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))
 	return t, nil
@@ -112,12 +114,21 @@ func (o *Options) sampling() (sampling, error) {
 // Flush sends what was made so far.
 func (t *Tracer) Flush(ctx context.Context) error { return t.provider.ForceFlush(ctx) }
 
-// Shutdown sends what is left, for as long as ctx lasts.
+// Shutdown sends what is left, for as long as ctx lasts. What is left then is counted as lost.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
+	defer t.counter.leave()
 	return t.provider.Shutdown(ctx)
+}
+
+// Delivery says how the sending of spans goes; nil if none are sent.
+func (t *Tracer) Delivery() *otlp.Delivery {
+	if t == nil {
+		return nil
+	}
+	return t.counter.delivery
 }
 
 // ids makes the ids of spans. The id of a new trace is decided before its first span.
