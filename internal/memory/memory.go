@@ -59,9 +59,13 @@ func (b *Budget) Working() (working, waiting int) { return b.gate.count() }
 
 // reserve takes n bytes as long as no more than limit are taken then.
 func (b *Budget) reserve(n, limit int64, by *Holder) bool {
+	times := int64(timesFree)
+	if limit < b.limit {
+		times = timesFreeOfLarge
+	}
 	for {
 		used := b.used.Load()
-		if !b.fits(used+b.flight.Load(), n, limit, by) {
+		if !b.fits(used+b.flight.Load(), n, limit, times, by) {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
