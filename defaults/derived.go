@@ -83,7 +83,7 @@ func (c *deriver) failed(d *schema.Derived, object document.Node, err error) boo
 		c.err = err
 		return false
 	}
-	if c.shown.Valid() && !isIntroduced(object, d.Field.Name, c.shown) {
+	if c.shown.Valid() && !(Change{}).Introduces(object, d.Field.Name, c.shown) {
 		return true
 	}
 	if len(c.failures) < maxFailures {

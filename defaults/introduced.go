@@ -76,15 +76,25 @@ func itemsOf(list document.Node) []document.Node {
 	return items
 }
 
-// isIntroduced reports whether a member that an object lacks is missing there because of what has changed since the backend
-// has shown the object.
-func isIntroduced(object document.Node, name string, shown document.Node) bool {
+// Introduces reports whether a member that an object lacks is missing there because of what has changed since the backend has
+// shown the object that it is in.
+func (c Change) Introduces(object document.Node, name string, shown document.Node) bool {
 	at := counterpart(object, shown)
 	if at.Kind() != document.Object {
-		return true
+		return at.Valid() || !c.IsMerged || isInList(object)
 	}
 	_, isShown := at.Get(name)
 	return isShown
+}
+
+// isInList reports whether a value is in a list.
+func isInList(n document.Node) bool {
+	for ; n.Valid(); n = n.Parent() {
+		if n.Kind() == document.Array {
+			return true
+		}
+	}
+	return false
 }
 
 // counterpart returns the value at the place of a node in another object; an invalid node if there is none.

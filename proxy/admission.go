@@ -186,7 +186,7 @@ func (a *admitter) prune(w *storage.Write) error {
 		return w.Unreadable(err.Error())
 	}
 	a.request.Warnings = append(a.request.Warnings, unknown.Nulls()...)
-	if !unknown.Any() {
+	if w.IsKnown = !unknown.Any(); w.IsKnown {
 		return nil
 	}
 	r := a.request.Resource
@@ -276,7 +276,10 @@ func (a *admitter) setDefaults(s storage.Storage, w *storage.Write) error {
 		return nil
 	}
 	w.Underived = nil
-	if w.Shown != storage.ShownNothing && !defaults.IsComplete(w.Object, schema) {
+	if w.Shown != storage.ShownNothing {
+		if !schema.Root().HasDefaults() && len(schema.Derived()) == 0 || defaults.IsComplete(w.Object, schema) {
+			return nil
+		}
 		return a.setIntroduced(w, schema, limit)
 	}
 	return a.fillIn(w, w.Object, schema, document.Node{}, limit)
@@ -324,14 +327,18 @@ func (a *admitter) setIntroduced(w *storage.Write, of *schemas.Schema, limit int
 	if w.Shown == storage.ShownStatus {
 		withholdAt(filled, w.Object, a.scope.storage.StatusPath())
 	} else {
-		isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch
-		change := defaults.Change{HasWholeLists: isMerge, IsMerged: w.Shown == storage.ShownMerged}
-		change.Withhold(filled.Root(), w.Object.Root(), shown)
+		changeOf(w).Withhold(filled.Root(), w.Object.Root(), shown)
 	}
 	if !document.EqualNodes(filled.Root(), w.Object.Root()) {
 		w.Object.Replace(w.Object.Root(), filled.AppendTo(nil))
 	}
 	return nil
+}
+
+// changeOf returns how what a write changes of a shown object reaches the backend.
+func changeOf(w *storage.Write) defaults.Change {
+	isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch
+	return defaults.Change{HasWholeLists: isMerge, IsMerged: w.Shown == storage.ShownMerged}
 }
 
 // withholdAt takes back the defaults at a path.

@@ -193,7 +193,8 @@ spec:
         half: {type: string, x-admission-gateway-default: {expression: "self.priority + '/2'"}}
         state: {type: object, default: {phase: New}, properties: {phase: {type: string}, turns: {type: integer, default: 0}}}
         opts: {type: object, properties: {level: {type: integer, default: 3}, name: {type: string}}}
-        lines: {type: array, items: {type: object, properties: {sku: {type: string}, count: {type: integer, default: 1}}}}
+        lines: {type: array, items: {type: object, properties: {sku: {type: string}, note: {type: string}, count: {type: integer, default: 1}}}}
+        note: {type: string}
 `
 	const stored = `{"title":"t","priority":"high","half":"h","state":{"phase":"Run","turns":5},"opts":{"level":9,"name":"o"},"lines":[{"sku":"a","count":7}]}`
 	shows := without("priority", "half", "state", "opts", "lines")

@@ -59,6 +59,8 @@ type Write struct {
 	Options *metav1.DeleteOptions
 	// Existing describes the stored object, as far as it is known.
 	Existing Existing
+	// IsKnown says that the schema knew all members of Object when it was read or patched.
+	IsKnown bool
 	// Shown says which part of Object is the stored object as the backend shows it.
 	Shown Shown
 	// Failed is the answer to the request if the stored object could not be read while policies were asked.

@@ -57,6 +57,7 @@ func (s statusStrategy) replaceStatus(w *storage.Write) error {
 		merged.Remove(stored)
 	}
 	w.SetObject(merged)
+	w.IsKnown = false
 	if w.Shown != storage.ShownMerged {
 		w.Shown = s.c.shows(storage.ShownObject)
 	}

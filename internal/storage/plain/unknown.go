@@ -18,7 +18,7 @@ func (c *collection) keepUnknown(w *storage.Write, want *document.Document) erro
 // that. A write that would lose some of it is refused.
 func (c *collection) restoreUnknown(w *storage.Write, want *document.Document) error {
 	schema := c.Schemas.Of(w)
-	if schema == nil || w.Existing.Object == nil {
+	if schema == nil || w.Existing.Object == nil || w.IsKnown {
 		return nil
 	}
 	pruned := w.Existing.Object.Clone()
