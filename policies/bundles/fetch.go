@@ -123,7 +123,7 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, hel
 	defer cancel()
 	patience := cmp.Or(s.Patience, defaultPatience)
 	if wait == 0 {
-		patience = s.Timeout
+		patience = 2 * s.Timeout // which is over first
 	}
 	silence := listen(wait+patience, patience, cancel)
 	defer silence.timer.Stop()
