@@ -222,7 +222,8 @@ func (v *result) denial() status.Denial {
 	}
 }
 
-// reviewed are the subresources that Gatekeeper's webhook is asked about, by their resources.
+// reviewed are the subresources that Gatekeeper's webhook is asked about, by their resources. The rules of the webhook name
+// them in every group.
 var reviewed = map[string][]string{
 	"pods":                   {"ephemeralcontainers", "exec", "log", "eviction", "portforward", "proxy", "attach", "binding", "resize"},
 	"deployments":            {"scale"},
