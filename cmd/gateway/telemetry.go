@@ -129,7 +129,7 @@ func (n *node) telemetryHealth() error {
 // redisHealth is the check of Redis, without which requests are served, or refused as policies say.
 func (n *node) redisHealth() error {
 	if away := n.metrics.SharedLimitStoreAway(); away > 0 {
-		return admin.Warning{Err: fmt.Errorf("%s of Redis do not answer: shared limits are decided as whenStoreUnavailable says", count(away, "server"))}
+		return admin.Warning{Err: fmt.Errorf("%s of Redis not answering: shared limits are decided as whenStoreUnavailable says", count(away, "server"))}
 	}
 	return nil
 }
