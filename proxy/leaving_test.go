@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -314,8 +315,8 @@ func TestNotSentForClientsThatLeave(t *testing.T) {
 		},
 	} {
 		for how, dial := range leavers {
-			if strings.HasSuffix(how, "TLS") {
-				continue
+			if strings.HasSuffix(how, "TLS") || len(c.body) >= storage.HeavyText && strings.HasPrefix(how, "HTTP/2") {
+				continue // a body that does not fit the windows of HTTP/2 takes a client that reads
 			}
 			t.Run(what+"/"+how, func(t *testing.T) {
 				t.Parallel()
@@ -366,6 +367,62 @@ func TestPauseForClientsThatLeave(t *testing.T) {
 				t.Errorf("%s: %v was sent %d times", how, request, n)
 			}
 		}
+	}
+}
+
+// TestTokensOfClientsThatLeave: a request that waits for the review of its token is over when its client leaves. Another one
+// that waits for the same review goes on.
+func TestTokensOfClientsThatLeave(t *testing.T) {
+	asked, release := make(chan struct{}, 10), make(chan struct{})
+	var reached atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/other":
+			reached.Add(1)
+			return
+		case tokenReviewTarget:
+		default: // what the gateway asks for itself
+			return
+		}
+		asked <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"kind":"TokenReview","status":{"authenticated":true,"user":{"username":"builder"}}}`)
+	}))
+	t.Cleanup(s.Close)
+	releaseAll := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(releaseAll)
+	g := newLeavingGateway(t, &heldBackend{url: s.URL}, func(c *config.Configuration) {
+		file := testutil.WriteFile(t, filepath.Join(t.TempDir(), "gateway.yaml"), fmt.Sprintf(`
+apiVersion: admission-gateway.io/v1alpha1
+kind: GatewayConfiguration
+upstreams:
+- {name: plain, endpoints: [%[1]s], dialect: Plain}
+- {name: cluster, endpoints: [%[1]s], dialect: Kubernetes, tokenFile: %[2]s}
+routes: [{upstream: plain}]
+identity: {authenticators: [{tokenReview: {upstream: cluster}}], anonymous: Allow}
+`, s.URL, secretFile(t, "gateways-own")))
+		loaded, err := config.Load(file, config.Flags{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*c = *loaded
+	})
+	const get = "GET /other HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer token\r\n\r\n"
+	first, _ := h1test.Dial(t, g.address)
+	h1test.Send(t, first, get)
+	<-asked
+	second, br := h1test.Dial(t, g.address)
+	h1test.Send(t, second, get)
+	_ = first.Close()
+	g.abandoned(t, 1)
+	if n := reached.Load(); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+	releaseAll()
+	if a, _ := h1test.ReadAnswer(t, br, false); a.StatusCode != 200 || reached.Load() != 1 {
+		t.Errorf("the other client is answered %d, and %d requests were sent", a.StatusCode, reached.Load())
 	}
 }
 
