@@ -50,7 +50,8 @@ func (s *session) setSpare(n int) {
 	}
 }
 
-// giveStream gives back what a stream holds, but for what the next streams need. The stream is no longer among the session's.
+// giveStream gives back what a stream holds, but for what the next streams need. The stream is no longer one of the session. The
+// lock is held.
 func (s *session) giveStream(x *streamExchange) {
 	budget := s.conn.credit.budget
 	if x.account != nil {
