@@ -125,7 +125,7 @@ func (s *Server) Fetch(ctx context.Context, have string, wait time.Duration, hel
 	if wait == 0 {
 		patience = 2 * s.Timeout // which is over first
 	}
-	silence := listen(wait+patience, patience, cancel)
+	silence := listen(ctx, wait+patience, patience, cancel)
 	defer silence.timer.Stop()
 	request, err := s.request(ctx, have, wait)
 	if err != nil {
@@ -174,11 +174,13 @@ type silence struct {
 }
 
 // listen begins to wait for a server, for the first time longer than for later ones.
-func listen(first, patience time.Duration, end func()) *silence {
+func listen(ctx context.Context, first, patience time.Duration, end func()) *silence {
 	s := &silence{patience: patience}
 	s.timer = time.AfterFunc(first, func() {
-		s.isOver.Store(true)
-		end()
+		if ctx.Err() == nil {
+			s.isOver.Store(true)
+			end()
+		}
 	})
 	return s
 }
