@@ -113,6 +113,7 @@ func (b *backend) state() upstream.State {
 	}
 	own := b.own.State()
 	s.Open, s.Idle, s.Pending = s.Open+own.Open, s.Idle+own.Idle, s.Pending+own.Pending
+	s.Unended += own.Unended
 	s.Retried, s.Ejections, s.Surplus = s.Retried+own.Retried, s.Ejections+own.Ejections, s.Surplus+own.Surplus
 	for i := range s.Endpoints {
 		one := &s.Endpoints[i]

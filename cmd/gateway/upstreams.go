@@ -50,7 +50,7 @@ func (n *node) measureUpstreams() []telemetry.Upstream {
 		one := telemetry.Upstream{
 			Name:      u.Name,
 			Endpoints: make(map[string]int), Circuits: make(map[string]int),
-			Active: u.Open - u.Idle, Idle: u.Idle, Pending: u.Pending, Retries: u.Retried, Ejections: u.Ejections, Surplus: u.Surplus,
+			Active: u.Open - u.Idle, Idle: u.Idle, Pending: u.Pending, Retries: u.Retried, Ejections: u.Ejections, Surplus: u.Surplus, Unended: u.Unended,
 		}
 		for _, s := range []balance.EndpointStatus{balance.EndpointReady, balance.EndpointEjected, balance.EndpointUnhealthy} {
 			one.Endpoints[s.String()] = 0

@@ -20,6 +20,8 @@ type Upstream struct {
 	Active, Idle, Pending int
 	// Retries and Ejections count what happened so far.
 	Retries, Ejections uint64
+	// Unended counts the writes that were given up and may still be carried out, although nothing waits for their end.
+	Unended uint64
 	// Surplus counts the connections on which bytes came that were not asked for.
 	Surplus uint64
 	// Varying are the described resources whose reads differ without a write between them.
@@ -52,6 +54,7 @@ func (u *upstreams) register(m metric.Meter) error {
 	pending := gauge("gateway_upstream_pending_requests", "Requests that wait for a connection to a backend.")
 	retries := counter("gateway_upstream_retries", "Requests that were sent to a backend once more.")
 	ejections := counter("gateway_upstream_ejections", "How often a server of a backend was passed over because it failed.")
+	unended := counter("gateway_upstream_unended_writes", "Writes to a backend that compares no versions which had not ended a minute after their time had passed, or were not watched: one that is carried out after all may undo others.")
 	surplus := counter("gateway_upstream_surplus", "Connections to a backend that were closed because it sent bytes that it was not asked for: behind an answer, or before a request.")
 	varying := gauge("gateway_upstream_varying_reads", "1 for a resource whose reads differ although nobody writes it, so that its objects get no ETags.")
 	if failed != nil {
@@ -79,12 +82,13 @@ func (u *upstreams) register(m metric.Meter) error {
 			o.ObserveInt64(retries, int64(one.Retries), metric.WithAttributes(name))
 			o.ObserveInt64(ejections, int64(one.Ejections), metric.WithAttributes(name))
 			o.ObserveInt64(surplus, int64(one.Surplus), metric.WithAttributes(name))
+			o.ObserveInt64(unended, int64(one.Unended), metric.WithAttributes(name))
 			for _, r := range one.Varying {
 				o.ObserveInt64(varying, 1, labelled("resource", r))
 			}
 		}
 		return nil
-	}, endpoints, circuits, connections, pending, retries, ejections, surplus, varying)
+	}, endpoints, circuits, connections, pending, retries, ejections, surplus, unended, varying)
 	return err
 }
 
@@ -112,6 +116,7 @@ func bounded(all []Upstream) []Upstream {
 			rest.Circuits[state] += n
 		}
 		rest.Active, rest.Idle, rest.Pending = rest.Active+one.Active, rest.Idle+one.Idle, rest.Pending+one.Pending
+		rest.Unended += one.Unended
 		rest.Retries, rest.Ejections, rest.Surplus = rest.Retries+one.Retries, rest.Ejections+one.Ejections, rest.Surplus+one.Surplus
 	}
 	return append(all[:maxUpstreams:maxUpstreams], rest)

@@ -12,7 +12,7 @@ func TestUpstreams(t *testing.T) {
 		return []Upstream{{
 			Name: "orders", Endpoints: map[string]int{"Ready": 2, "Ejected": 1, "Unhealthy": 0},
 			Circuits: map[string]int{"Closed": 1, "Open": 0, "HalfOpen": 0},
-			Active:   3, Idle: 2, Pending: 1, Retries: 4, Ejections: 5, Surplus: 6, Varying: []string{"carts.example.com", "notes"},
+			Active:   3, Idle: 2, Pending: 1, Retries: 4, Ejections: 5, Surplus: 6, Unended: 7, Varying: []string{"carts.example.com", "notes"},
 		}}
 	})
 	var got []string
@@ -34,6 +34,7 @@ func TestUpstreams(t *testing.T) {
 		`gateway_upstream_pending_requests{upstream="orders"} 1`,
 		`gateway_upstream_retries_total{upstream="orders"} 4`,
 		`gateway_upstream_surplus_total{upstream="orders"} 6`,
+		`gateway_upstream_unended_writes_total{upstream="orders"} 7`,
 		`gateway_upstream_varying_reads{resource="carts.example.com",upstream="orders"} 1`,
 		`gateway_upstream_varying_reads{resource="notes",upstream="orders"} 1`,
 	})

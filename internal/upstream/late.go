@@ -14,6 +14,9 @@ import (
 // LateTimeout is how long an exchange is watched after its answer was too slow.
 const LateTimeout = time.Minute
 
+// lateTimeout is LateTimeout but in tests.
+var lateTimeout = LateTimeout
+
 // maxLate bounds how many exchanges with a backend are watched at a time: each keeps a connection, or a stream of one.
 const maxLate = 64
 
@@ -47,7 +50,11 @@ func (t *transport) watches(req *Request, err error, isPending bool) bool {
 		failure.Ended = over
 		return false
 	}
-	return t.late.take()
+	if t.late.take() {
+		return true
+	}
+	t.unended.Add(1)
+	return false
 }
 
 // watch waits for the end of an exchange that failed: wait returns then, or when LateTimeout has passed.
@@ -58,7 +65,10 @@ func (t *transport) watch(err error, wait func(by time.Time), end func()) {
 	}
 	go func() {
 		defer close(ended)
-		wait(time.Now().Add(LateTimeout))
+		by := time.Now().Add(lateTimeout)
+		if wait(by); !time.Now().Before(by) {
+			t.unended.Add(1)
+		}
 		end()
 		t.late.count.Add(-1)
 	}()

@@ -96,8 +96,14 @@ func TestLateIsBounded(t *testing.T) {
 	if do("/", true).Ended != nil {
 		t.Errorf("more than %d exchanges are watched", maxLate)
 	}
+	if n := c.transport.unended.Load(); n != 1 {
+		t.Errorf("%d writes are counted whose end is not seen", n)
+	}
+	lateTimeout = 10 * time.Millisecond
+	t.Cleanup(func() { lateTimeout = LateTimeout })
 	c.transport.late.count.Store(maxLate - 1)
 	if do("/", true).Ended == nil {
 		t.Error("the last place is not given")
 	}
+	testutil.Becomes(t, uint64(2), c.transport.unended.Load)
 }

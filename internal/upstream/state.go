@@ -21,6 +21,8 @@ type State struct {
 	Retried uint64
 	// Ejections counts how often an endpoint was passed over because it failed.
 	Ejections uint64
+	// Unended counts the writes that were given up and may still be carried out: they were not watched, or not to their end.
+	Unended uint64
 	// Surplus counts the connections on which bytes came that were not asked for: behind an answer, or before a request.
 	Surplus uint64
 }
@@ -61,7 +63,7 @@ func (c *Client) State() State {
 	endpoints := p.set.All()
 	s := State{
 		Endpoints: make([]EndpointState, 0, len(endpoints)), Circuit: p.set.Circuit(), Open: p.stock.open, Idle: p.stock.idle,
-		Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.set.Ejections(), Surplus: c.transport.surplus.Load(),
+		Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.set.Ejections(), Surplus: c.transport.surplus.Load(), Unended: c.transport.unended.Load(),
 	}
 	for _, o := range c.origins {
 		if o.failed != nil {

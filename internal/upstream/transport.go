@@ -23,6 +23,7 @@ type transport struct {
 	blocks  sync.Pool // of *[]byte
 	answers sync.Pool // of *message.Answer
 	late    late
+	unended atomic.Uint64 // exchanges that run on, whose answer was too slow, and whose end was not seen
 	surplus atomic.Uint64 // connections on which bytes came that were not asked for
 }
 
