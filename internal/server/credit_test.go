@@ -53,9 +53,7 @@ func TestRequestsBeyondMemory(t *testing.T) {
 	}}, limit)
 	c := h2test.Dial(t, addr)
 	const streams = 100
-	var ids []uint32
 	for i := range uint32(streams) {
-		ids = append(ids, 2*i+1)
 		c.Head(t, 2*i+1, true, h2test.Get("/hold")...)
 	}
 	got := 0
