@@ -82,6 +82,7 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 		`gateway_credentials_reload_success_total 0`,
 		`gateway_http2_floods_total 0`,
 		`gateway_log_dropped_lines_total 0`,
+		`gateway_metrics_push_failures_total 0`,
 		`gateway_policy_reload_failure_total 0`,
 		`gateway_policy_reload_overdue 0`,
 		`gateway_policy_reload_success_total 0`,
@@ -92,6 +93,7 @@ func TestMetricsBeforeAnyRequest(t *testing.T) {
 		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_slow_readers_cut_total 0`,
 		`gateway_tls_handshake_failures_total 0`,
+		`gateway_tracing_lost_spans_total 0`,
 		`gateway_upgraded_connections 0`,
 	})
 }
@@ -390,6 +392,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_credentials_reload_success_total 0`,
 		`gateway_http2_floods_total 0`,
 		`gateway_log_dropped_lines_total 0`,
+		`gateway_metrics_push_failures_total 0`,
 		`gateway_policy_folder_failing_since_timestamp_seconds{folder="a",owner="team-a"} 1.70000006025e+09`,
 		`gateway_policy_folder_failing_since_timestamp_seconds{folder="b",owner="team-b"} 0`,
 		`gateway_policy_folder_info{folder="a",hash="",owner="team-a"} 1`,
@@ -409,6 +412,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_slow_readers_cut_total 0`,
 		`gateway_tls_handshake_failures_total 0`,
+		`gateway_tracing_lost_spans_total 0`,
 		`gateway_upgraded_connections 0`,
 	})
 	for _, end := range []func(){
@@ -457,6 +461,7 @@ func TestGaugesAndEvents(t *testing.T) {
 		`gateway_credentials_reload_success_total 1`,
 		`gateway_http2_floods_total 0`,
 		`gateway_log_dropped_lines_total 0`,
+		`gateway_metrics_push_failures_total 0`,
 		`gateway_policy_reload_failure_total 0`,
 		`gateway_policy_reload_overdue 0`,
 		`gateway_policy_reload_success_total 0`,
@@ -469,6 +474,7 @@ func TestGaugesAndEvents(t *testing.T) {
 		`gateway_shared_limit_unavailable_servers 0`,
 		`gateway_slow_readers_cut_total 0`,
 		`gateway_tls_handshake_failures_total 2`,
+		`gateway_tracing_lost_spans_total 0`,
 		`gateway_upgraded_connections 1`,
 		`gateway_upstream_errors_total{reason="Refused",upstream="orders"} 1`,
 		`gateway_upstream_errors_total{reason="Timeout",upstream="orders"} 1`,
