@@ -50,7 +50,8 @@ func clientConfig(u *config.UpstreamSpec) upstream.Config {
 			Answers: u.Dialect == config.Plain,
 			Base:    u.Ejection.BaseSeconds.Duration(), Max: u.Ejection.MaxSeconds.Duration(), Percent: int(u.Ejection.MaxEjectedPercent),
 		},
-		Retries: &balance.RetryBudget{Percent: int(u.Retries.BudgetPercent), PerSecond: int(u.Retries.MinPerSecond)},
+		SlowStart: u.SlowStartSeconds.Duration(),
+		Retries:   &balance.RetryBudget{Percent: int(u.Retries.BudgetPercent), PerSecond: int(u.Retries.MinPerSecond)},
 	}
 	if u.Dialect == config.Kubernetes {
 		c.Watches = &upstream.Watches{}

@@ -32,9 +32,9 @@ func TestClientConfig(t *testing.T) {
 		IdleTimeoutSeconds: 5, QueueTimeoutSeconds: 6, MaxConnections: 7,
 		Balance: config.Balance{
 			ResolvePeriodSeconds: 8, MaxConnectionsPerEndpoint: 9, MaxPendingRequests: 10,
-			Ejection:       config.Ejection{ConsecutiveFailures: 11, BaseSeconds: 12, MaxSeconds: 13, MaxEjectedPercent: 14},
-			HealthCheck:    &config.HealthCheck{Path: "/readyz", PeriodSeconds: 15, TimeoutSeconds: 16, UnhealthyThreshold: 17, HealthyThreshold: 18, ExpectedStatus: 19},
-			Retries:        config.Retries{BudgetPercent: 20, MinPerSecond: 21},
+			Ejection:    config.Ejection{ConsecutiveFailures: 11, BaseSeconds: 12, MaxSeconds: 13, MaxEjectedPercent: 14},
+			HealthCheck: &config.HealthCheck{Path: "/readyz", PeriodSeconds: 15, TimeoutSeconds: 16, UnhealthyThreshold: 17, HealthyThreshold: 18, ExpectedStatus: 19},
+			Retries:     config.Retries{BudgetPercent: 20, MinPerSecond: 21}, SlowStartSeconds: 25,
 			CircuitBreaker: &config.CircuitBreaker{ConsecutiveFailures: 22, OpenSeconds: 23, MaxOpenSeconds: 24},
 		},
 	}
@@ -49,7 +49,7 @@ func TestClientConfig(t *testing.T) {
 			Path: "/readyz", Period: 15 * time.Second, Timeout: 16 * time.Second, Status: 19,
 			Thresholds: balance.Thresholds{Unhealthy: 17, Healthy: 18},
 		},
-		Retries: &balance.RetryBudget{Percent: 20, PerSecond: 21},
+		Retries: &balance.RetryBudget{Percent: 20, PerSecond: 21}, SlowStart: 25 * time.Second,
 		Breaker: circuit.Policy{Failures: 22, Open: 23 * time.Second, MaxOpen: 24 * time.Second},
 	}
 	if got := clientConfig(&u); !reflect.DeepEqual(got, want) {

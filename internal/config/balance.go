@@ -20,6 +20,9 @@ type Balance struct {
 	HealthCheck *HealthCheck `json:"healthCheck"`
 	// Retries bounds the reads that are sent again.
 	Retries Retries `json:"retries"`
+	// SlowStartSeconds is the time in which a server that comes back, or that a name of Endpoints has got, takes up its full
+	// share of the requests, beginning with a tenth; 0 means that it gets its full share at once.
+	SlowStartSeconds Seconds `json:"slowStartSeconds"`
 	// CircuitBreaker is when a backend is not asked for a while; nil means never.
 	CircuitBreaker *CircuitBreaker `json:"circuitBreaker"`
 }
@@ -111,6 +114,8 @@ func (v *validator) balance(path string, b *Balance) {
 
 	between(v, path+".retries.budgetPercent", b.Retries.BudgetPercent, 0, 100)
 	between(v, path+".retries.minPerSecond", b.Retries.MinPerSecond, 0, 10_000)
+
+	v.within(path+".slowStartSeconds", b.SlowStartSeconds, 0, maxSeconds)
 
 	if h, at := b.HealthCheck, path+".healthCheck"; h != nil {
 		h.setDefaults()

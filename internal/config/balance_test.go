@@ -37,14 +37,16 @@ func TestBalance(t *testing.T) {
   ejection: {consecutiveFailures: 3, baseSeconds: 20, maxSeconds: 60, maxEjectedPercent: 100}
   healthCheck: {path: "/healthz?verbose", periodSeconds: 5, timeoutSeconds: 5, unhealthyThreshold: 1, healthyThreshold: 1, expectedStatus: 204}
   retries: {budgetPercent: 10, minPerSecond: 1}
+  slowStartSeconds: 30
   circuitBreaker: {consecutiveFailures: 2, openSeconds: 90}
 `, func(b *Balance) {
 			*b = Balance{
 				ResolvePeriodSeconds: 5, MaxConnectionsPerEndpoint: 100, MaxPendingRequests: 10,
-				Ejection:       Ejection{ConsecutiveFailures: 3, BaseSeconds: 20, MaxSeconds: 60, MaxEjectedPercent: 100},
-				HealthCheck:    &HealthCheck{Path: "/healthz?verbose", PeriodSeconds: 5, TimeoutSeconds: 5, UnhealthyThreshold: 1, HealthyThreshold: 1, ExpectedStatus: 204},
-				Retries:        Retries{BudgetPercent: 10, MinPerSecond: 1},
-				CircuitBreaker: &CircuitBreaker{ConsecutiveFailures: 2, OpenSeconds: 90, MaxOpenSeconds: 90},
+				Ejection:         Ejection{ConsecutiveFailures: 3, BaseSeconds: 20, MaxSeconds: 60, MaxEjectedPercent: 100},
+				HealthCheck:      &HealthCheck{Path: "/healthz?verbose", PeriodSeconds: 5, TimeoutSeconds: 5, UnhealthyThreshold: 1, HealthyThreshold: 1, ExpectedStatus: 204},
+				Retries:          Retries{BudgetPercent: 10, MinPerSecond: 1},
+				SlowStartSeconds: 30,
+				CircuitBreaker:   &CircuitBreaker{ConsecutiveFailures: 2, OpenSeconds: 90, MaxOpenSeconds: 90},
 			}
 		}},
 	} {
@@ -73,6 +75,7 @@ func TestBalanceProblems(t *testing.T) {
 		"ejection: {baseSeconds: 400}":                        "upstreams[0].ejection.maxSeconds: must be greater than or equal to `baseSeconds`, which is 400",
 		"ejection: {baseSeconds: 0}":                          "upstreams[0].ejection.baseSeconds: must be between 1 and 86400, inclusive, not 0",
 		"retries: {budgetPercent: 101, minPerSecond: -1}":     "upstreams[0].retries.budgetPercent: must be between 0 and 100, inclusive, not 101\nupstreams[0].retries.minPerSecond: must be between 0 and 10000, inclusive, not -1",
+		"slowStartSeconds: 86401":                             "upstreams[0].slowStartSeconds: must be between 0 and 86400, inclusive, not 86401",
 		"healthCheck: {}":                                     "upstreams[0].healthCheck.path: Required value: must be a path such as '/readyz'",
 		"healthCheck: {path: readyz}":                         "upstreams[0].healthCheck.path: must begin with '/', not 'readyz'",
 		`healthCheck: {path: "/a b"}`:                         "upstreams[0].healthCheck.path: must have only printable ASCII characters, without spaces and '#'",

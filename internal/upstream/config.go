@@ -63,6 +63,9 @@ type Config struct {
 	HealthCheck *HealthCheck
 	Retries     *balance.RetryBudget
 	Breaker     circuit.Policy
+	// SlowStart is the time in which the share of an endpoint that comes back, or that a name has got, grows to a full one.
+	// Zero gives it a full one at once.
+	SlowStart time.Duration
 	// HeadBytes is the size of the largest head of an answer.
 	HeadBytes int
 	// Budget grants the memory in which streams of HTTP/2 keep what their readers have not taken yet; nil grants all.
@@ -173,7 +176,7 @@ func setDefault[T int | time.Duration](v *T, otherwise T) {
 
 // policy returns how the endpoints are balanced.
 func (c *Config) policy() balance.Policy {
-	p := balance.Policy{Ejection: c.Ejection, Retries: *c.Retries, Breaker: c.Breaker}
+	p := balance.Policy{Ejection: c.Ejection, Retries: *c.Retries, Breaker: c.Breaker, SlowStart: c.SlowStart}
 	if c.HealthCheck != nil {
 		p.Health = c.HealthCheck.Thresholds
 	}

@@ -28,7 +28,6 @@ var errNoAddresses = errors.New("the name has no addresses")
 type origin struct {
 	balance.Origin
 	host, port string
-	asked      bool // its first lookup is over
 	failed     error
 }
 
@@ -44,10 +43,10 @@ func (o *origin) isOneServer() bool {
 
 // over notes how a lookup of the origin's name went.
 func (l *lookup) over(o *origin, err error) {
-	if !o.asked && !o.IsFixed {
+	if !o.Asked && !o.IsFixed {
 		l.unknown--
 	}
-	o.asked, o.failed, l.failed = true, err, err
+	o.Asked, o.failed, l.failed = true, err, err
 }
 
 // replace makes the addresses the endpoints of an origin and returns the new ones. An endpoint that stays keeps its
@@ -58,8 +57,8 @@ func (p *pool) replace(o *origin, addresses []string, now time.Time) []*endpoint
 	if p.stock.isClosed {
 		return nil
 	}
-	p.lookup.over(o, nil)
 	added, removed := p.set.Replace(&o.Origin, addresses, now)
+	p.lookup.over(o, nil)
 	for _, e := range removed {
 		p.stock.drop(e)
 		if e.Conns.stop != nil {

@@ -1,7 +1,7 @@
 package balance
 
 // Choose returns the endpoint for the next exchange, or nil if none has room: of two that are ready, drawn at random, the
-// one with fewer exchanges. If none is ready, all are asked.
+// one with fewer exchanges. If none is ready, all are asked. Endpoints in their slow starts get less.
 func (s *Set[C]) Choose(tried *Tried[C]) *Endpoint[C] {
 	from := s.ready
 	if len(from) == 0 {
@@ -19,6 +19,9 @@ func (s *Set[C]) Choose(tried *Tried[C]) *Endpoint[C] {
 		}
 		return nil
 	default:
+		if s.weight > 0 {
+			return s.chooseByWeight(tried)
+		}
 		one, other := s.drawTwo(from, n)
 		if other.Busy < one.Busy {
 			one, other = other, one
@@ -47,11 +50,11 @@ func (s *Set[C]) chooseOther(from []*Endpoint[C], tried *Tried[C]) *Endpoint[C] 
 	return s.leastBusy(from, &Tried[C]{})
 }
 
-// leastBusy returns the endpoint with room that has the fewest exchanges.
+// leastBusy returns the endpoint with room that has the fewest exchanges for its weight if it gets one more.
 func (s *Set[C]) leastBusy(from []*Endpoint[C], tried *Tried[C]) *Endpoint[C] {
 	var least *Endpoint[C]
 	for _, e := range from {
-		if (least == nil || e.Busy < least.Busy) && !tried.has(e) && s.hasRoom(e) {
+		if (least == nil || (e.Busy+1)*least.weight < (least.Busy+1)*e.weight) && !tried.has(e) && s.hasRoom(e) {
 			least = e
 		}
 	}

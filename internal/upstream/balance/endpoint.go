@@ -7,6 +7,7 @@ type Origin struct {
 	Position  int    // among the base URLs
 	Authority string // host and port
 	IsFixed   bool   // one endpoint stands for it for ever
+	Asked     bool   // its first lookup is over: a later one finds servers that are new
 }
 
 // An Endpoint is one address of a backend. Its user keeps a C for it: its connections.
@@ -20,6 +21,10 @@ type Endpoint[C any] struct {
 	removed   bool // from the set
 	ejected   bool
 	unhealthy bool // by health checks
+
+	returns bool      // it starts slowly when it is ready: it was passed over until now, or is new
+	since   time.Time // when its slow start began; zero if it is not in one
+	weight  int       // of fullWeight
 
 	heard     time.Time // when it answered last
 	failures  int       // in a row

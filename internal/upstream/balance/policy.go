@@ -11,7 +11,10 @@ type Policy struct {
 	Ejection Ejection
 	Health   Thresholds
 	Retries  RetryBudget
-	Breaker  circuit.Policy
+	// SlowStart is the time in which the share of an endpoint that comes back, or is added later, grows from a tenth of a full
+	// one to a full one. Zero gives it a full one at once.
+	SlowStart time.Duration
+	Breaker   circuit.Policy
 }
 
 // Ejection says when an endpoint that fails is passed over. A single endpoint is never ejected.

@@ -17,7 +17,8 @@ type Set[C any] struct {
 
 	all       []*Endpoint[C] // in the order of their origins
 	ready     []*Endpoint[C] // without the ejected and the unhealthy ones
-	readmit   time.Time      // when the first of the ejected is due; zero if none is
+	due       time.Time      // when rebuild is due: an ejection ends, or a weight changes; zero if it is not
+	weight    int            // of all in ready, if one of them is in its slow start; else zero
 	ejections uint64         // so far
 	random    uint64
 
@@ -56,7 +57,7 @@ func (s *Set[C]) Replace(o *Origin, addresses []string, now time.Time) (added, r
 	for _, addr := range addresses {
 		e := known[addr]
 		if e == nil {
-			e = &Endpoint[C]{Addr: addr, Origin: o}
+			e = &Endpoint[C]{Addr: addr, Origin: o, weight: fullWeight, returns: o.Asked}
 			added = append(added, e)
 		}
 		delete(known, addr)
@@ -83,19 +84,21 @@ func (s *Set[C]) Replace(o *Origin, addresses []string, now time.Time) (added, r
 	return added, removed
 }
 
-// Refresh readmits the endpoints whose ejections are over, and reports whether there are any.
+// Refresh readmits the endpoints whose ejections are over, and lets slow starts go on. It reports whether there was
+// anything to do.
 func (s *Set[C]) Refresh(now time.Time) bool {
-	if s.readmit.IsZero() || now.Before(s.readmit) {
+	if s.due.IsZero() || now.Before(s.due) {
 		return false
 	}
 	s.rebuild(now)
 	return true
 }
 
-// rebuild finds out which endpoints are ready. An endpoint comes back from an ejection on probation: its next failure
-// ejects it again.
+// rebuild finds out which endpoints are ready, and their weights. An endpoint comes back from an ejection on probation: its
+// next failure ejects it again.
 func (s *Set[C]) rebuild(now time.Time) {
-	s.ready, s.readmit = s.ready[:0], time.Time{}
+	s.ready, s.due = s.ready[:0], time.Time{}
+	isRamping, weight := false, 0
 	for _, e := range s.all {
 		if e.ejected && !now.Before(e.until) {
 			e.ejected = false
@@ -103,13 +106,29 @@ func (s *Set[C]) rebuild(now time.Time) {
 			s.Report(Change{Event: Readmitted, Endpoint: e.Addr})
 		}
 		switch {
-		case e.ejected:
-			if s.readmit.IsZero() || e.until.Before(s.readmit) {
-				s.readmit = e.until
+		case e.ejected || e.unhealthy:
+			e.pass()
+			if e.ejected {
+				s.dueBy(e.until)
 			}
-		case !e.unhealthy:
+		default:
 			s.ready = append(s.ready, e)
+			if s.ramp(e, now) {
+				isRamping = true
+			}
+			weight += e.weight
 		}
+	}
+	s.weight = 0
+	if isRamping {
+		s.weight = weight
+	}
+}
+
+// dueBy has rebuild called at a time at the latest.
+func (s *Set[C]) dueBy(at time.Time) {
+	if s.due.IsZero() || at.Before(s.due) {
+		s.due = at
 	}
 }
 
