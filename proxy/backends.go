@@ -201,7 +201,7 @@ func (b *backend) appendOwnGet(head, target []byte) ([]byte, error) {
 //
 // peer says how the servers of a backend of a routing.Table are known by TLS, and what is shown to them with each request; nil
 // leaves that to the settings.
-func (g *common) connect(b *backend, u *config.UpstreamSpec, peer *credentials.Peer) (err error) {
+func (g *common) connect(b *backend, u *config.UpstreamSpec, peer *credentials.Peer, before *backend) (err error) {
 	if b.account, err = credentials.WatchServiceAccount(b.files, "the upstream '"+u.Name+"'", u.ClientConfig()); err != nil {
 		return err
 	}
@@ -231,6 +231,9 @@ func (g *common) connect(b *backend, u *config.UpstreamSpec, peer *credentials.P
 	if apart {
 		settings.TLS = b.account.NobodyTLS
 	}
+	if before != nil {
+		settings.Starts = before.client.Starts()
+	}
 	if b.client, err = upstream.New(settings); err != nil {
 		return err
 	}
@@ -238,6 +241,9 @@ func (g *common) connect(b *backend, u *config.UpstreamSpec, peer *credentials.P
 	if apart {
 		// It is enough that one client reports the servers' changes.
 		settings.TLS, settings.HealthCheck, settings.OnChange = b.account.OwnTLS, nil, nil
+		if before != nil {
+			settings.Starts = before.own.Starts()
+		}
 		if b.own, err = upstream.New(settings); err != nil {
 			b.client.Close()
 			return err

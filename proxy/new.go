@@ -154,7 +154,7 @@ func (g *Gateway) ownRoutes(r *routeTable, o *Options, before *Gateway) (own []*
 		u := &c.Upstreams[i]
 		b := before.keeps(u)
 		if b == nil {
-			if b, err = g.newBackend(u, nil, o.AsksVersions); err != nil {
+			if b, err = g.newBackend(u, nil, before.upstream(u.Name), o.AsksVersions); err != nil {
 				return nil, fmt.Errorf("upstream '%s': %w", u.Name, err)
 			}
 		}
@@ -179,11 +179,11 @@ func (g *Gateway) ownRoutes(r *routeTable, o *Options, before *Gateway) (own []*
 	return own, nil
 }
 
-// newBackend makes a backend.
-func (s *common) newBackend(u *config.UpstreamSpec, peer *credentials.Peer, asksVersions bool) (*backend, error) {
+// newBackend makes a backend, in place of one before with other settings if there is one.
+func (s *common) newBackend(u *config.UpstreamSpec, peer *credentials.Peer, before *backend, asksVersions bool) (*backend, error) {
 	b := &backend{name: u.Name, settings: u, files: s.files.Part(), host: u.Authority(), base: u.BasePath(), credentials: u.Credentials, upgrades: newUpgrades(u.AllowedUpgrades()), kind: kindOf(u.Dialect)}
 	b.comparisons = &plain.Comparisons{Found: s.versionsFound(u.Name), Asks: asksVersions}
-	if err := s.connect(b, u, peer); err != nil {
+	if err := s.connect(b, u, peer, before); err != nil {
 		b.files.Close()
 		return nil, err
 	}

@@ -171,12 +171,17 @@ func (g *Gateway) Keeps(name string, before *Gateway) bool {
 	return g.Backend(name, "") == before.Backend(name, "")
 }
 
-// keeps returns the backend that a Gateway before has for the same settings; nil if it has none.
-func (g *Gateway) keeps(u *config.UpstreamSpec) *backend {
+// upstream returns the backend of an upstream; nil if a Gateway before has none, or there is none.
+func (g *Gateway) upstream(name string) *backend {
 	if g == nil {
 		return nil
 	}
-	if b := g.routes.upstreams[u.Name]; b != nil && reflect.DeepEqual(b.settings, u) {
+	return g.routes.upstreams[name]
+}
+
+// keeps returns the backend that a Gateway before has for the same settings; nil if it has none.
+func (g *Gateway) keeps(u *config.UpstreamSpec) *backend {
+	if b := g.upstream(u.Name); b != nil && reflect.DeepEqual(b.settings, u) {
 		return b
 	}
 	return nil

@@ -171,3 +171,56 @@ func TestReplaceKeepsWatch(t *testing.T) {
 		t.Errorf("a target as long as it may be now is answered %d", got)
 	}
 }
+
+// TestReplaceLetsSlowStartsGoOn: a server that a replacement adds to an upstream starts slowly, and neither a replacement that
+// keeps the upstream nor one that changes its settings gives it its full share.
+func TestReplaceLetsSlowStartsGoOn(t *testing.T) {
+	var asked [2]atomic.Int64
+	var servers []string
+	for i := range asked {
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked[i].Add(1) }))
+		t.Cleanup(server.Close)
+		servers = append(servers, server.URL)
+	}
+	set := policiestest.LoadFiles(t, t.TempDir())
+	current := func() *policies.Set { return set }
+	configuration := func(version, servers int, all []string) *config.Configuration {
+		c := reloadedConfig(t, all[0], version)
+		c.Upstreams[0].Endpoints, c.Upstreams[0].SlowStartSeconds = all[:servers], 86400
+		return c
+	}
+	g := newTestGateway(t, configuration(0, 1, servers), current)
+	address := "http://" + serveGateway(t, g, nil)
+	for _, c := range []struct {
+		name             string
+		version, servers int
+		isKept           bool
+	}{
+		{"a server is added", 0, 2, false},
+		{"the upstream is kept", 1, 2, true},
+		{"its settings change", 2, 2, false},
+	} {
+		next, err := g.Next(Options{Config: configuration(c.version, c.servers, servers), Policies: current, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Replace(g, func() {})
+		if isKept := next.routes.backends[0] == g.routes.backends[0]; isKept != c.isKept {
+			t.Errorf("%s: the backend is kept: %v", c.name, isKept)
+		}
+		g = next
+		const requests = 500
+		before := asked[1].Load()
+		for range requests {
+			answer, err := http.Get(address + "/any")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+		}
+		// 45 of 500 are expected; a full share is 250.
+		if n := asked[1].Load() - before; n < 10 || n > 110 {
+			t.Errorf("%s: the server got %d of %d requests", c.name, n, requests)
+		}
+	}
+}

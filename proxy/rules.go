@@ -122,7 +122,7 @@ func (s *common) newService(of *routing.Backend, asksVersions bool) (*backend, e
 	case of.IsHTTP2:
 		u.Protocol = config.HTTP2Protocol
 	}
-	b, err := s.newBackend(u, t, asksVersions)
+	b, err := s.newBackend(u, t, nil, asksVersions)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ type Balance struct {
 	HealthCheck *HealthCheck `json:"healthCheck"`
 	// Retries bounds the reads that are sent again.
 	Retries Retries `json:"retries"`
-	// SlowStartSeconds is the time in which a server that comes back, or that a name of Endpoints has got, takes up its full
-	// share of the requests, beginning with a tenth; 0 means that it gets its full share at once.
+	// SlowStartSeconds is the time in which a server that comes back, or is added later, takes up its full share of the
+	// requests, beginning with a tenth; 0 means that it gets its full share at once.
 	SlowStartSeconds Seconds `json:"slowStartSeconds"`
 	// CircuitBreaker is when a backend is not asked for a while; nil means never.
 	CircuitBreaker *CircuitBreaker `json:"circuitBreaker"`

@@ -63,9 +63,11 @@ type Config struct {
 	HealthCheck *HealthCheck
 	Retries     *balance.RetryBudget
 	Breaker     circuit.Policy
-	// SlowStart is the time in which the share of an endpoint that comes back, or that a name has got, grows to a full one.
+	// SlowStart is the time in which the share of an endpoint that comes back, or is added later, grows to a full one.
 	// Zero gives it a full one at once.
 	SlowStart time.Duration
+	// Starts are those of the client that this one replaces; nil if it replaces none.
+	Starts balance.Starts
 	// HeadBytes is the size of the largest head of an answer.
 	HeadBytes int
 	// Budget grants the memory in which streams of HTTP/2 keep what their readers have not taken yet; nil grants all.

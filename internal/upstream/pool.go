@@ -44,6 +44,7 @@ var (
 func newPool(config *Config) *pool {
 	p := &pool{config: config, stock: stock{limits: config.Limits}}
 	p.set = balance.New(config.policy(), p.stock.hasRoom)
+	p.set.Continue(config.Starts)
 	return p
 }
 

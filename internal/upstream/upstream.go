@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/descriptors"
+	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
 // Client is the client of one backend. It is safe for concurrent use.
@@ -114,6 +115,13 @@ func (c *Client) MayRetry() bool { return c.pool.mayResend(time.Now()) }
 
 // Renew has all connections made anew: idle ones are closed now, the others when they come back.
 func (c *Client) Renew() { c.pool.renew() }
+
+// Starts returns when the slow starts of the endpoints began, for a client that replaces this one.
+func (c *Client) Starts() balance.Starts {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.pool.set.Starts()
+}
 
 // Close closes the idle connections and ends lookups and health checks. Exchanges in progress go on.
 func (c *Client) Close() {

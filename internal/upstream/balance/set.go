@@ -19,6 +19,7 @@ type Set[C any] struct {
 	ready     []*Endpoint[C] // without the ejected and the unhealthy ones
 	due       time.Time      // when rebuild is due: an ejection ends, or a weight changes; zero if it is not
 	weight    int            // of all in ready, if one of them is in its slow start; else zero
+	starts    Starts         // in the set that this one replaces
 	ejections uint64         // so far
 	random    uint64
 
@@ -57,7 +58,8 @@ func (s *Set[C]) Replace(o *Origin, addresses []string, now time.Time) (added, r
 	for _, addr := range addresses {
 		e := known[addr]
 		if e == nil {
-			e = &Endpoint[C]{Addr: addr, Origin: o, weight: fullWeight, returns: o.Asked}
+			e = &Endpoint[C]{Addr: addr, Origin: o, weight: fullWeight}
+			e.since, e.returns = s.startOf(addr, o)
 			added = append(added, e)
 		}
 		delete(known, addr)

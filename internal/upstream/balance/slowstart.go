@@ -11,6 +11,31 @@ const (
 	rampSteps = 200
 )
 
+// Starts are when the slow starts of endpoints that are ready began, by address: zero of one that is not in its slow start.
+type Starts map[string]time.Time
+
+// Starts returns the slow starts, for a set that replaces this one.
+func (s *Set[C]) Starts() Starts {
+	all := make(Starts, len(s.ready))
+	for _, e := range s.ready {
+		all[e.Addr] = e.since
+	}
+	return all
+}
+
+// Continue has the set go on with the slow starts of the set that it replaces. An endpoint that was not ready there, or not in
+// it, starts slowly. It must be called before there are endpoints; without it those that come first have their full share.
+func (s *Set[C]) Continue(starts Starts) { s.starts = starts }
+
+// startOf returns when the slow start of a new endpoint began, or that it begins when the endpoint is ready.
+func (s *Set[C]) startOf(addr string, o *Origin) (since time.Time, returns bool) {
+	if o.Asked {
+		return time.Time{}, true
+	}
+	since, isKnown := s.starts[addr]
+	return since, !isKnown && s.starts != nil
+}
+
 // pass notes that the endpoint is passed over: when it is ready again its slow start begins anew.
 func (e *Endpoint[C]) pass() { e.returns, e.since, e.weight = true, time.Time{}, fullWeight }
 

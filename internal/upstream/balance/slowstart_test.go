@@ -190,6 +190,39 @@ func TestSlowStartShares(t *testing.T) {
 	}
 }
 
+// A set that replaces another one goes on with its slow starts, also if they take another time now.
+func TestSlowStartContinues(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	before := newSlowSet(slowStart, "full", "slow", "ejected", "unhealthy")
+	back(before, now, 1)
+	now = now.Add(slowStart / 2)
+	before.Observe(before.all[2], Failed, now)
+	before.Check(before.all[3], errors.New("503"), now)
+	for name, c := range map[string]struct {
+		slowStart time.Duration
+		starts    Starts
+		want      []int
+	}{
+		"the same":           {slowStart, before.Starts(), []int{1000, 550, 100, 100, 100}},
+		"twice as long":      {2 * slowStart, before.Starts(), []int{1000, 325, 100, 100, 100}},
+		"half as long":       {slowStart / 2, before.Starts(), []int{1000, 1000, 100, 100, 100}},
+		"no more":            {0, before.Starts(), []int{1000, 1000, 1000, 1000, 1000}},
+		"there was none":     {slowStart, nil, []int{1000, 1000, 1000, 1000, 1000}},
+		"none of it is left": {slowStart, Starts{"other": now}, []int{100, 100, 100, 100, 100}},
+	} {
+		s := newSlowSet(c.slowStart)
+		s.Continue(c.starts)
+		s.Replace(&Origin{}, []string{"full", "slow", "ejected", "unhealthy", "new"}, now)
+		var got []int
+		for _, e := range s.all {
+			got = append(got, e.weight)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: the weights are %v, not %v", name, got, c.want)
+		}
+	}
+}
+
 // A request that failed elsewhere, or finds no room at both endpoints that were drawn, goes where there are the fewest
 // exchanges for the weight.
 func TestSlowStartOfLeastBusy(t *testing.T) {
