@@ -230,7 +230,11 @@ func (l *loader) findsKind(k *admissionv1.ParamKind) bool {
 		}
 	}
 	return !slices.ContainsFunc(part[stateSources](l).all, func(s loadedSource) bool {
-		version, err := schema.ParseGroupVersion(s.spec.Resource.APIVersion)
+		r := s.spec.Resource
+		if r == nil { // a source of an ordinary API
+			return false
+		}
+		version, err := schema.ParseGroupVersion(r.APIVersion)
 		return err == nil && version.Group == kind.Group
 	})
 }

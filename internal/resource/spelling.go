@@ -132,11 +132,20 @@ func (s *spellings) match(raw string, methods MethodSet, other string) bool {
 
 // decodings tries the path decoded as often as it can be, each time after something else was done to it.
 func (w *walker) decodings(root *spelling, text string, before func(string) string) bool {
+	if w.decoded(root, text, before, decodeAll) {
+		return true
+	}
+	// Most servers know no %uXXXX.
+	return strings.ContainsAny(text, "uU") && w.decoded(root, text, before, decodePercent)
+}
+
+// decoded is decodings by one way to decode.
+func (w *walker) decoded(root *spelling, text string, before, decode func(string) string) bool {
 	for n := 0; ; n++ {
 		if w.readings(root, text) {
 			return true
 		}
-		next := decodeAll(before(text))
+		next := decode(before(text))
 		switch {
 		case next == text:
 			return false
@@ -437,18 +446,27 @@ func fold(s string) string {
 }
 
 // decodeAll decodes every percent-encoding, and the %uXXXX of some servers. What is no encoding stays.
-func decodeAll(s string) string {
+func decodeAll(s string) string { return decodeBy(s, true, func(byte) bool { return true }) }
+
+// decodePercent decodes every percent-encoding of one byte.
+func decodePercent(s string) string { return decodeBy(s, false, func(byte) bool { return true }) }
+
+// decodeUnreserved decodes what needs no encoding, and leaves all else (RFC 3986, 6.2.2.2).
+func decodeUnreserved(s string) string { return decodeBy(s, false, isUnreserved) }
+
+// decodeBy decodes the percent-encodings of some bytes, and %uXXXX if hasUnicode is set.
+func decodeBy(s string, hasUnicode bool, isDecoded func(byte) bool) string {
 	if !strings.Contains(s, "%") {
 		return s
 	}
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
-		if c, ok := unhex(s, i); ok {
+		if c, ok := unhex(s, i); ok && isDecoded(c) {
 			b = append(b, c)
 			i += 2
 			continue
 		}
-		if i+5 < len(s) && s[i] == '%' && s[i+1]|0x20 == 'u' {
+		if hasUnicode && i+5 < len(s) && s[i] == '%' && s[i+1]|0x20 == 'u' {
 			high, isHigh := unhex("%"+s[i+2:i+4], 0)
 			low, isLow := unhex("%"+s[i+4:i+6], 0)
 			if isHigh && isLow {
@@ -456,23 +474,6 @@ func decodeAll(s string) string {
 				i += 5
 				continue
 			}
-		}
-		b = append(b, s[i])
-	}
-	return string(b)
-}
-
-// decodeUnreserved decodes what needs no encoding, and leaves all else (RFC 3986, 6.2.2.2).
-func decodeUnreserved(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if c, ok := unhex(s, i); ok && isUnreserved(c) {
-			b = append(b, c)
-			i += 2
-			continue
 		}
 		b = append(b, s[i])
 	}
