@@ -407,7 +407,9 @@ func TestLossNamesItsCause(t *testing.T) {
 				o := options(Batch, &lost)
 				o.Dropped = func(_ string, _ int, why error) { causes = append(causes, why) }
 				l := New(o, Waiting{Sink: sink, Wait: time.Millisecond})
-				l.Lose(l.Add(line(0, 1), &Reservation{}))
+				for i := range 2 { // of which a failing sink keeps one
+					l.Lose(l.Add(line(i, 1), &Reservation{}))
+				}
 				time.Sleep(10 * time.Millisecond) // the first write is under way, or has failed
 				for i := range 100 {
 					l.Lose(l.Add(line(i, 1000), &Reservation{}))

@@ -16,7 +16,7 @@ import (
 )
 
 // limit is how many words the text of all pages may have.
-const limit = 38_000
+const limit = 39_000
 
 // ofCode are the beginnings of what is made of the code, or compared with it: up to the end of a table, or to a comment
 // "<!-- end of … -->".
