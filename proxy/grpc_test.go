@@ -257,7 +257,9 @@ func TestCancelledCall(t *testing.T) {
 		t.Errorf("after its deadline the client has %v", err)
 	}
 	<-began
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("the call goes on at the server")
+	}
 }
 
 // TestCalls: of the methods that clients name only those that a backend has are kept, and not any number of them.
