@@ -115,6 +115,13 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 		return nil, err
 	}
 	n.files = credentials.NewWatcher(credentials.Options{Reloaded: n.metrics.CredentialsRead, Log: log, System: &n.watches})
+	// Readiness shows the ages of both as soon as the admin listener serves.
+	if n.cluster, err = n.newCluster(c, instance); err != nil {
+		return nil, &failure{exitUsage, fmt.Errorf("kubernetes.watch: %w", err)}
+	}
+	if n.bundles, err = n.newBundles(); err != nil {
+		return nil, &failure{exitUsage, err}
+	}
 	if n.admin, err = n.newAdmin(logs.Dropped); err != nil {
 		return nil, err
 	}
@@ -131,13 +138,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 			err = errors.Join(err, n.private.Close())
 		}
 	}()
-	if n.cluster, err = n.newCluster(c, instance); err != nil {
-		return nil, &failure{exitUsage, fmt.Errorf("kubernetes.watch: %w", err)}
-	}
 	if n.records.decisions, err = newDecisionLog(c.Telemetry.DecisionLogs, instance, n.files, n.metrics, n.tracer, log); err != nil {
-		return nil, &failure{exitUsage, err}
-	}
-	if n.bundles, err = n.newBundles(); err != nil {
 		return nil, &failure{exitUsage, err}
 	}
 	n.metrics.ConfigurationLoaded(c.Hash(), nil, time.Now())
