@@ -2,6 +2,7 @@ package apis
 
 import (
 	"bytes"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,57 @@ func (c *corpusRun) stored(g *generator, o *operation) any {
 	}
 	c.objects[o.path] = best
 	return best
+}
+
+// shown returns how an answer to GET shows an object: within the one member that the document declares to have its members.
+func (d *published) shown(o *operation, object any) any {
+	own := d.members(d.at(d.resultSchema(o)), 0)
+	item, _ := d.follow(d.at(pointer("paths", o.path)), "")
+	get, _ := d.follow(item["get"], "")
+	responses, _ := get["responses"].(map[string]any)
+	answer, _ := d.follow(responses["200"], "")
+	contents, _ := answer["content"].(map[string]any)
+	content, _ := contents["application/json"].(map[string]any)
+	outer := d.members(content["schema"], 0)
+	found := ""
+	for name, inner := range outer {
+		if _, isOwn := own[name]; isOwn {
+			return object
+		}
+		has := d.members(inner, 0)
+		shared := 0
+		for member := range own {
+			if _, is := has[member]; is {
+				shared++
+			}
+		}
+		if shared > 0 && 2*shared >= len(own) {
+			if found != "" {
+				return object
+			}
+			found = name
+		}
+	}
+	if found == "" {
+		return object
+	}
+	return map[string]any{found: object}
+}
+
+// members returns the properties of a schema and of all that it consists of.
+func (d *published) members(schema any, depth int) map[string]any {
+	all := map[string]any{}
+	s, _ := d.follow(schema, "")
+	if s == nil || depth > 8 {
+		return all
+	}
+	properties, _ := s["properties"].(map[string]any)
+	maps.Copy(all, properties)
+	parts, _ := s["allOf"].([]any)
+	for _, part := range parts {
+		maps.Copy(all, d.members(part, depth+1))
+	}
+	return all
 }
 
 // isWrongResult reports whether what a patch makes of the object that the backend has is wrong. In patches that are not

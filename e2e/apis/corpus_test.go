@@ -386,7 +386,7 @@ func (c *corpusRun) try(t *testing.T, d *published, s *sample, gateway *program,
 	if own.keyword == "content" { // which openapi-backend does not look at
 		other = verdictOf{Valid: false, Keyword: "content"}
 	}
-	c.backend.keep(s.object)
+	c.backend.keep(d.shown(s.operation, s.object))
 	code, answer := send(t, s, gateway.address)
 	reached, got := c.backend.took()
 	note := func(what string) {
