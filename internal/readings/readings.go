@@ -126,7 +126,7 @@ func (r *reader) read(text string) {
 		if utf8.ValidString(text) {
 			r.add(norm.NFKC.String(text))
 		} else {
-			r.add(overlong(text))
+			r.add(Overlong(text))
 		}
 	}
 }
@@ -309,8 +309,8 @@ func unhex(text string, at int) (c byte, is bool) {
 	return byte(high<<4 | low), high >= 0 && low >= 0
 }
 
-// overlong reads UTF-8 as decoders do that let sequences be longer than they must be.
-func overlong(text string) string {
+// Overlong decodes UTF-8 as lenient decoders do, which accept sequences that are longer than they must be.
+func Overlong(text string) string {
 	made := make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
 		r, size := rune(text[i]), 1

@@ -114,7 +114,7 @@ func TestReachSpellings(t *testing.T) {
 			continue
 		}
 		info, _, err := api.Resolve("POST", []byte(p))
-		for server, read := range readings {
+		for server, read := range servers {
 			if !reachedPaths.MatchString(read(p)) {
 				continue
 			}

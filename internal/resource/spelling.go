@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/admission-gateway/gateway/internal/readings"
 )
 
 // spellings finds out whether a path can be read as one that is described, whatever server reads it.
@@ -178,7 +180,7 @@ func (w *walker) readings(root *spelling, text string) bool {
 	}
 	switch {
 	case !utf8.ValidString(text):
-		texts = append(texts, overlong(text), latin1(text))
+		texts = append(texts, readings.Overlong(text), latin1(text))
 	case !isASCII(text): // which may have slashes that are compatible with '/'
 		texts = append(texts, norm.NFKC.String(text))
 	}
@@ -476,30 +478,6 @@ func decodeBy(s string, hasUnicode bool, isDecoded func(byte) bool) string {
 			}
 		}
 		b = append(b, s[i])
-	}
-	return string(b)
-}
-
-// overlong reads sequences of UTF-8 that are longer than they must be, as lenient decoders do.
-func overlong(s string) string {
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		r, size := rune(s[i]), 1
-		lead, more := s[i], 0
-		switch {
-		case lead>>5 == 0x6:
-			r, more = rune(lead&0x1f), 1
-		case lead>>4 == 0xe:
-			r, more = rune(lead&0xf), 2
-		case lead>>3 == 0x1e:
-			r, more = rune(lead&0x7), 3
-		}
-		for ; more > 0 && i+size < len(s) && s[i+size]>>6 == 0x2; more-- {
-			r = r<<6 | rune(s[i+size]&0x3f)
-			size++
-		}
-		b = utf8.AppendRune(b, r)
-		i += size
 	}
 	return string(b)
 }

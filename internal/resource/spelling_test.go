@@ -20,9 +20,9 @@ var (
 	pathParameters  = regexp.MustCompile(`;[^/]*`)
 )
 
-// readings are how servers make the path that they route by of the path in a request. Each is a model of the
+// servers are how servers make the path that they route by of the path in a request. Each is a model of the
 // documented behaviour of the servers that it names, at its most lenient setting.
-var readings = map[string]func(string) string{
+var servers = map[string]func(string) string{
 	"nginx": func(p string) string { // merge_slashes on; locations are matched after decoding
 		return pathpkg.Clean(mergeSlashes(decoded(p, 1)))
 	},
@@ -163,7 +163,7 @@ func TestSpellings(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	for server := range readings {
+	for server := range servers {
 		if reached[server] < 100 {
 			t.Errorf("%s: only %d spellings reach a described path", server, reached[server])
 		}
@@ -179,7 +179,7 @@ func checkSpelling(t testing.TB, api *Plain, p string, reached map[string]int) {
 	if info.IsOtherMethod {
 		paths = postedPaths
 	}
-	for server, read := range readings {
+	for server, read := range servers {
 		if !paths.MatchString(read(p)) {
 			continue
 		}

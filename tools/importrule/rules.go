@@ -93,7 +93,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/testutil":         {nil, []string{"bench", "policies/policiestest", "internal/ratelimit", "internal/doctest"}},
 	"policies/policiestest":     {[]string{"internal/testutil", "policies"}, nil},
 
-	"internal/readings":              {[]string{"internal/message", "internal/octets"}, []string{"proxy", "internal/audit"}},
+	"internal/readings":              {[]string{"internal/message", "internal/octets"}, []string{"proxy", "internal/audit", "internal/resource"}},
 	"internal/readings/readingstest": {[]string{"internal/message"}, nil},
 }
 
