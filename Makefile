@@ -31,7 +31,7 @@ CONCURRENT := ^Test(AcknowledgedIs|BackendFaults|GatewayDeadlines|Histories|Memo
 # ends, and each failure fails the whole.
 PARTS := test-e2e test-packages test-apis test-race test-gatekeeper test-tools test-versions
 
-.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all before-one e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz clean
+.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all before-one e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz mutants clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -182,6 +182,12 @@ fuzz: ## run every fuzz target for FUZZTIME
 			$(GO) test -vet=off -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file); \
 		done; \
 	done
+
+N    ?= 100
+SEED ?= 1
+
+mutants: ## plant N faults in the package PKG, one at a time, and print those that the tests in its folder miss
+	cd tools && nice $(GO) run ./mutants -n $(N) -seed $(SEED) .. $(PKG)
 
 clean: ## remove what was built
 	rm -rf bin

@@ -17,14 +17,17 @@ type Package struct {
 }
 
 // Module reads all packages of the module in dir.
-func Module(dir string) ([]Package, error) {
+func Module(dir string) ([]Package, error) { return Packages(dir, "./...") }
+
+// Packages reads the packages of the module in dir that the patterns of the go command name.
+func Packages(dir string, patterns ...string) ([]Package, error) {
 	found, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax |
 			packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile |
 			packages.NeedModule,
 		Dir: dir,
 		Env: append(os.Environ(), "GOWORK=off"),
-	}, "./...")
+	}, patterns...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the packages: %w", err)
 	}
