@@ -30,7 +30,7 @@ import (
 )
 
 // An admitter completes, defaults, mutates and validates the objects of one request, by the schema of its
-// storage and by the policies of the set in force. It implements storage.Handler.
+// storage and by the policies of the set in force.
 type admitter struct {
 	admitted
 
@@ -631,7 +631,7 @@ func (a *admitter) Validate(w *storage.Write) error {
 	if _, err := a.seen(w, (*admitter).validateSeen); err != nil {
 		return err
 	}
-	err := a.Decide(w)
+	err := a.Decide()
 	if err != nil && w.Result != nil {
 		a.request.PreviewWarnings()
 	}
@@ -654,7 +654,7 @@ func (a *admitter) validateAs(w *storage.Write, operation admission.Operation) {
 }
 
 // Decide returns the decision of the policies.
-func (a *admitter) Decide(*storage.Write) error {
+func (a *admitter) Decide() error {
 	if p := a.permission; p.refusal != nil {
 		return p.forbid(p.refusal)
 	}

@@ -80,7 +80,7 @@ func (h *handler) admitConnect() error {
 		}
 	}
 	h.admission.validateAs(w, admission.Connect)
-	if err := h.admission.Decide(w); err != nil {
+	if err := h.admission.Decide(); err != nil {
 		return h.permission.orForbidden(err)
 	}
 	return nil

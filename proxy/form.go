@@ -55,7 +55,7 @@ func patchForm(h *handler, w *storage.Write) error {
 		return err
 	}
 	w.Patch, w.Object, w.Source = w.Object, nil, nil
-	err := s.Patched(w, h.admission)
+	err := h.patched(w)
 	if err == storage.ErrUnshown {
 		if err := h.admission.checkForm(s, w, h.body.declared); err != nil {
 			return err

@@ -30,7 +30,7 @@ func (h *handler) patch(w *storage.Write) error {
 	if h.isOwnLanguage(w) {
 		return h.passPatch(w)
 	}
-	if err := s.Patched(w, h.admission); err == storage.ErrUnshown {
+	if err := h.patched(w); err == storage.ErrUnshown {
 		return h.passUnshown(w)
 	} else if err != nil {
 		return err
@@ -48,6 +48,19 @@ func (h *handler) patch(w *storage.Write) error {
 		return err
 	}
 	return s.Patch(w)
+}
+
+// patched applies the patch in the write, and prepares the object that results.
+func (h *handler) patched(w *storage.Write) error {
+	s := h.scope.storage
+	isPrepared, err := s.Patched(w)
+	if isPrepared || err != nil {
+		return err
+	}
+	if err := h.admission.Complete(w); err != nil {
+		return err
+	}
+	return s.PrepareForUpdate(w)
 }
 
 // checkPatch checks the client's patch against what the API's document says of its media type.

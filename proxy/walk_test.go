@@ -338,9 +338,9 @@ func (s walkedStorage) Preview(w *storage.Write) error {
 	s.calls.note()
 	return s.Storage.Preview(w)
 }
-func (s walkedStorage) Patched(w *storage.Write, h storage.Handler) error {
+func (s walkedStorage) Patched(w *storage.Write) (bool, error) {
 	s.calls.note()
-	return s.Storage.Patched(w, h)
+	return s.Storage.Patched(w)
 }
 func (s walkedStorage) Update(w *storage.Write) error {
 	s.calls.note()

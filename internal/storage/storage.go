@@ -10,6 +10,7 @@ package storage
 
 import (
 	"errors"
+	"iter"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -27,7 +28,8 @@ var (
 	ErrConflict = errors.New("another writer came between")
 	// ErrNameTaken says that a name which the gateway generated is the name of another object.
 	ErrNameTaken = errors.New("the generated name is taken")
-	// ErrUnshown says that the object which a patch is of is not known, and that nothing needs it: the patch passes as it is.
+	// ErrUnshown says that the object which a patch is of is not known, and that nothing needs it: the patch passes
+	// as it is.
 	ErrUnshown = errors.New("the patched object is not known")
 	// ErrAnswered says that the backend refused a dry run: its answer, in Request.Response, is the client's.
 	ErrAnswered = errors.New("the backend's answer is the client's")
@@ -122,32 +124,42 @@ type Updater interface {
 
 // A Patcher patches objects.
 type Patcher interface {
-	// Patched applies the patch in the write, and returns the resulting object, prepared as in an
-	// update.
-	Patched(w *Write, h Handler) error
+	// Patched applies the patch in the write. isPrepared says that the object that results is complete and prepared.
+	// If it is not, Complete and PrepareForUpdate follow, as in an update.
+	Patched(w *Write) (isPrepared bool, err error)
 	// Patch writes what was admitted of the result.
 	Patch(w *Write) error
 }
 
 // A Deleter deletes objects.
 type Deleter interface {
-	// Delete deletes the object in the version that the handler validated.
-	Delete(w *Write, h Handler) error
-	// DeleteCollection deletes the objects that the request selects, each in the version that was validated.
-	DeleteCollection(w *Write, h Handler) error
+	// PrepareForDelete reads the options of a deletion, and the stored object if the deletion depends on it.
+	PrepareForDelete(w *Write) error
+	// Delete deletes the object in the version that was validated.
+	Delete(w *Write) error
+	// DeleteCollection finds the objects that the request selects. It returns nil if the backend deletes them itself:
+	// then the collection is deleted as one object is.
+	DeleteCollection(w *Write) (Collection, error)
 }
 
-// A Handler has the steps of a write, for a storage that calls them in an order of its own.
-type Handler interface {
-	// Complete checks the object against the URL, and drops fields that its schema does not have.
-	Complete(w *Write) error
-	// Validate runs the policies that match the write, and returns the refusal.
-	Validate(w *Write) error
-	// Collect runs the policies about one write of several, and Decide returns the refusal of all of them.
-	Collect(w *Write)
-	Decide(w *Write) error
-	// Forget drops what was collected.
-	Forget()
+// A Collection is the objects that a request deletes, one after the other. The first one that cannot be deleted ends
+// it. An object that is gone counts as deleted.
+type Collection interface {
+	// Listed yields a write for each object as it was listed, if all of them are judged before the first one is
+	// deleted. It is nil if each object is judged when its turn comes.
+	Listed() iter.Seq2[*Write, error]
+	// Next goes on to the next object. It returns false after the last one.
+	Next() bool
+	// Read reads the object as it is now. It returns nil if the object is gone, or is no longer selected.
+	Read() (*Write, error)
+	// Delete deletes the object in the version that was judged. ErrConflict says that another writer has changed it,
+	// so that it has to be read and judged again. Delete returns ErrConflict for the same object a bounded number of
+	// times.
+	Delete() error
+	// Answer makes the answer of the objects that were deleted.
+	Answer() error
+	// Release gives back what the collection holds.
+	Release()
 }
 
 // A Shower shows objects in JSON, whatever the backend is sent.

@@ -17,8 +17,14 @@ import (
 
 var valueJSONPatch = []byte("application/json-patch+json")
 
-// Patched implements storage.Patcher. If the server refuses the patch its answer is the client's.
-func (s *Store) Patched(w *storage.Write, _ storage.Handler) error {
+// Patched implements storage.Patcher. If the server refuses the patch its answer is the client's. What it shows is
+// prepared.
+func (s *Store) Patched(w *storage.Write) (isPrepared bool, err error) {
+	return true, s.patched(w)
+}
+
+// patched reads the result of the patch from the server.
+func (s *Store) patched(w *storage.Write) error {
 	want := document.Object
 	if w.PatchType == storage.JSONPatch {
 		want = document.Array

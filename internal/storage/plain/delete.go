@@ -17,37 +17,37 @@ import (
 
 // objectDeletions delete objects of Kubernetes' form, which finalizers keep, at a backend that only drops objects.
 type objectDeletions struct {
-	c      *collection
-	stored stored
-	writes objectWrites
+	nativeDeletions // of a collection, unless the gateway selects its objects
+	writes          objectWrites
 }
 
 // deletionsOf returns how objects of the resource are deleted.
 func deletionsOf(c *collection, of storedObject) storage.Deleter {
+	native := nativeDeletions{c, of}
 	if !c.keeps(resource.Deletion) {
-		return nativeDeletions{c, of}
+		return native
 	}
-	return objectDeletions{c, of, objectWrites{c}}
+	return objectDeletions{native, objectWrites{c}}
 }
 
-// Delete deletes the object as Kubernetes does, at a backend that only drops objects (RW-5).
-func (s objectDeletions) Delete(w *storage.Write, h storage.Handler) error {
+// PrepareForDelete implements storage.Deleter.
+func (s objectDeletions) PrepareForDelete(w *storage.Write) error {
+	if w.Info.Verb == resource.VerbDeleteCollection {
+		return s.nativeDeletions.PrepareForDelete(w)
+	}
 	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
 		return err
 	}
 	if err := s.stored.Get(w); err != nil {
 		return err
 	}
-	return s.deleteRead(w, h)
+	return checkPreconditions(w)
 }
 
-// deleteRead deletes the object that was read.
-func (s objectDeletions) deleteRead(w *storage.Write, h storage.Handler) error {
-	if err := checkPreconditions(w); err != nil {
-		return err
-	}
-	if err := h.Validate(w); err != nil {
-		return err
+// Delete deletes the object as Kubernetes does, at a backend that only drops objects (RW-5).
+func (s objectDeletions) Delete(w *storage.Write) error {
+	if w.Info.Verb == resource.VerbDeleteCollection {
+		return s.nativeDeletions.Delete(w)
 	}
 	finalizers, isChanged := finalizersLeft(w)
 	switch {
@@ -93,43 +93,35 @@ type nativeDeletions struct {
 	stored stored
 }
 
-// Delete implements storage.Deleter.
-func (s nativeDeletions) Delete(w *storage.Write, h storage.Handler) error {
-	return s.c.deleteNative(w, h, s.stored)
-}
-
-// DeleteCollection implements storage.Deleter.
-func (s nativeDeletions) DeleteCollection(w *storage.Write, h storage.Handler) error {
-	return s.c.deleteNative(w, h, s.stored)
-}
-
-// deleteNative leaves a deletion to the backend.
-func (c *collection) deleteNative(w *storage.Write, h storage.Handler, of stored) error {
-	if of.NeedsExisting(w) {
-		if err := of.Get(w); err != nil {
+// PrepareForDelete implements storage.Deleter.
+func (s nativeDeletions) PrepareForDelete(w *storage.Write) error {
+	if s.stored.NeedsExisting(w) {
+		if err := s.stored.Get(w); err != nil {
 			return err
 		}
 	}
-	if err := c.compareUnread(w); err != nil {
+	if err := s.c.compareUnread(w); err != nil {
 		return err
 	}
-	if err := c.checkUnread(w); err != nil {
-		return err
-	}
-	if err := h.Validate(w); err != nil {
-		return err
-	}
-	if w.Info.Options.DryRun && c.emulates(resource.DryRun) {
+	return s.c.checkUnread(w)
+}
+
+// Delete implements storage.Deleter.
+func (s nativeDeletions) Delete(w *storage.Write) error {
+	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
 		w.Exchanges.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
 		return nil
 	}
 	m := w.Message()
 	m.Precondition = preconditionOf(w)
-	if err := c.send(w, &m); err != nil {
+	if err := s.c.send(w, &m); err != nil {
 		return err
 	}
 	return refusedPin(w)
 }
+
+// DeleteCollection implements storage.Deleter.
+func (nativeDeletions) DeleteCollection(*storage.Write) (storage.Collection, error) { return nil, nil }
 
 // checkPreconditions compares the stored object with the preconditions in the options.
 func checkPreconditions(w *storage.Write) error {

@@ -3,6 +3,7 @@ package plain
 import (
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,67 +20,151 @@ const maxMatching = 10_000
 // maxAttempts bounds how often one object is judged when other writers keep coming between.
 const maxAttempts = 5
 
-// errUnmatched says that an object no longer matches.
-var errUnmatched = errors.New("the object does not match the selectors any more")
-
-// DeleteCollection deletes each object that matches (RW-4). As in Kubernetes the first that cannot be deleted
-// ends it, and what is gone already is as good as deleted.
-func (s objectDeletions) DeleteCollection(w *storage.Write, h storage.Handler) error {
+// DeleteCollection implements storage.Deleter (RW-4).
+func (s objectDeletions) DeleteCollection(w *storage.Write) (storage.Collection, error) {
 	if !s.c.keeps(resource.Selectors) {
-		return s.c.deleteNative(w, h, s.stored)
+		return nil, nil
 	}
 	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
-		return err
+		return nil, err
 	}
 	l, err := s.c.readListOptions(&w.Info)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.listMatching(w, l); err != nil {
+		return nil, err
+	}
+	return &selected{
+		of: s, write: w, list: l, left: l.names, warnings: len(w.Exchanges.Warnings),
+		items: l.appendHead(nil), limit: int(2 * s.c.Limits.Body),
+	}, nil
+}
+
+// selected are the objects of a collection that a request deletes, by their names. It implements storage.Collection.
+type selected struct {
+	of       objectDeletions
+	write    *storage.Write // of the collection
+	list     *listPass
+	left     []string // the names of the objects that come next
+	warnings int      // of the request before the object at hand
+
+	name     string // of the object at hand
+	one      storage.Write
+	attempts int
+
+	items     []byte // the answer, as far as it is made
+	limit     int    // of its length
+	count     int    // of the items
+	isTooLong bool   // the answer would be
+}
+
+// Listed implements storage.Collection. Each object is judged under its lock.
+func (c *selected) Listed() iter.Seq2[*storage.Write, error] { return nil }
+
+// Next implements storage.Collection.
+func (c *selected) Next() bool {
+	c.Release()
+	if len(c.left) == 0 {
+		return false
+	}
+	c.name, c.left = c.left[0], c.left[1:]
+	c.attempts, c.warnings = 0, len(c.write.Exchanges.Warnings)
+	return true
+}
+
+// Read implements storage.Collection. It takes the lock of the object, and forgets the attempt before.
+func (c *selected) Read() (*storage.Write, error) {
+	one, s, e := &c.one, c.of, c.write.Exchanges
+	one.Release()
+	one.BeginPart(c.write)
+	one.Info.Verb, one.Info.Name = resource.VerbDelete, c.name
+	path, err := s.c.newTarget(one)
+	if err != nil {
+		return nil, err
+	}
+	one.Info.Path = string(path)
+	if err := s.c.lock(e, path, storage.ForItself); err != nil {
+		return nil, err
+	}
+	if c.write.Object != nil {
+		one.Object, one.ContentType = c.write.Object.Clone(), c.write.ContentType
+	}
+	e.Response.Discard()
+	e.Memory.Reopen()
+	e.Warnings = e.Warnings[:c.warnings]
+	switch err := s.stored.Get(one); {
+	case isNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !c.list.selects(one.Existing.Root()):
+		return nil, nil // what no longer matches is not meant
+	}
+	return one, checkPreconditions(one)
+}
+
+// Delete implements storage.Collection.
+func (c *selected) Delete() error {
+	c.attempts++
+	switch err := c.of.Delete(&c.one); {
+	case err == storage.ErrConflict && c.attempts == maxAttempts:
+		return c.one.Conflict()
+	case err == storage.ErrNotSent || isNotFound(err):
+		return nil
+	case err != nil:
 		return err
 	}
-	limit := int(2 * s.c.Limits.Body)
-	items, isTooMany, isFirst := l.appendHead(nil), false, true
-	for _, name := range l.names {
-		var one storage.Write
-		err := s.deleteMatching(w, &one, h, l, name)
-		if err == errUnmatched || err == storage.ErrNotSent || isNotFound(err) {
-			one.Release()
-			continue
+	e := c.write.Exchanges
+	if code := e.Response.Status(); !storage.IsDone(code) {
+		if code < http.StatusBadRequest {
+			return status.Coded(code, "the backend refused to delete '"+storage.Short(c.name)+"'")
 		}
-		if err != nil {
-			one.Release()
-			return err
-		}
-		deleted := one.Existing.Object
-		if deleted == nil {
-			deleted = one.Object // it is still there, as one that is being deleted
-		}
-		if err := deleted.Err(); err != nil {
-			one.Release()
-			return err
-		}
-		if isTooMany = isTooMany || len(items)+deleted.Extent() > limit; !isTooMany {
-			if !isFirst {
-				items = append(items, ',')
-			}
-			isFirst = false
-			items = deleted.AppendTo(items)
-		}
-		one.Release()
+		return storage.NewBackendError(&c.one.Info, &e.Response.Response)
 	}
-	r := &w.Exchanges.Response
-	if isTooMany && l.left == 0 {
-		// The objects were too large to be answered with; it counts that they are deleted.
-		r.StartJSON(http.StatusOK, nil, status.AppendJSON(nil, status.Deleted(w.Info.GroupResource(), "", "")))
+	return c.add()
+}
+
+// add adds the object that was deleted to the answer.
+func (c *selected) add() error {
+	deleted := c.one.Existing.Object
+	if deleted == nil {
+		deleted = c.one.Object // it is still there, as one that is being deleted
+	}
+	if err := deleted.Err(); err != nil {
+		return err
+	}
+	if c.isTooLong = c.isTooLong || len(c.items)+deleted.Extent() > c.limit; c.isTooLong {
 		return nil
 	}
-	if isTooMany {
-		items = l.appendHead(items[:0])
+	if c.count > 0 {
+		c.items = append(c.items, ',')
 	}
-	items, err = l.appendFoot(items)
-	r.StartJSON(http.StatusOK, nil, items)
+	c.count++
+	c.items = deleted.AppendTo(c.items)
+	return nil
+}
+
+// Answer implements storage.Collection.
+func (c *selected) Answer() (err error) {
+	r := &c.write.Exchanges.Response
+	if c.isTooLong && c.list.left == 0 {
+		// The objects were too large to be answered with; it counts that they are deleted.
+		r.StartJSON(http.StatusOK, nil, status.AppendJSON(nil, status.Deleted(c.write.Info.GroupResource(), "", "")))
+		return nil
+	}
+	if c.isTooLong {
+		c.items = c.list.appendHead(c.items[:0])
+	}
+	c.items, err = c.list.appendFoot(c.items)
+	r.StartJSON(http.StatusOK, nil, c.items)
 	return err
+}
+
+// Release implements storage.Collection.
+func (c *selected) Release() {
+	c.one.Release()
+	c.write.Exchanges.Unlock()
 }
 
 // listMatching finds the names of the objects that match.
@@ -151,60 +236,7 @@ func gather(d *defaulter, answer *message.Response) error {
 	return nil
 }
 
-// deleteMatching deletes one object in the version that was judged; one that another writer changed is judged
-// again. What was stored is in one afterwards.
-func (s objectDeletions) deleteMatching(w, one *storage.Write, h storage.Handler, l *listPass, name string) error {
-	e := w.Exchanges
-	defer e.Unlock()
-	kept := len(e.Warnings)
-	for attempt := 1; ; attempt++ {
-		one.Release()
-		one.BeginPart(w)
-		one.Info.Verb, one.Info.Name = resource.VerbDelete, name
-		path, err := s.c.newTarget(one)
-		if err != nil {
-			return err
-		}
-		one.Info.Path = string(path)
-		if err := s.c.lock(e, path, storage.ForItself); err != nil {
-			return err
-		}
-		if w.Object != nil {
-			one.Object, one.ContentType = w.Object.Clone(), w.ContentType
-		}
-		e.Response.Discard()
-		e.Memory.Reopen()
-		e.Warnings = e.Warnings[:kept]
-		h.Forget()
-		err = s.deleteOne(one, h, l)
-		switch {
-		case err == storage.ErrConflict && attempt < maxAttempts:
-			continue
-		case err == storage.ErrConflict:
-			return one.Conflict()
-		case err != nil:
-			return err
-		}
-		if code := e.Response.Status(); !storage.IsDone(code) {
-			if code < http.StatusBadRequest {
-				return status.Coded(code, "the backend refused to delete '"+storage.Short(name)+"'")
-			}
-			return storage.NewBackendError(&one.Info, &e.Response.Response)
-		}
-		return nil
-	}
-}
-
-func (s objectDeletions) deleteOne(w *storage.Write, h storage.Handler, l *listPass) error {
-	if err := s.stored.Get(w); err != nil {
-		return err
-	}
-	if !l.selects(w.Existing.Root()) {
-		return errUnmatched // what no longer matches is not meant
-	}
-	return s.deleteRead(w, h)
-}
-
+// isNotFound reports whether the object is gone.
 func isNotFound(err error) bool {
 	var e *status.Error
 	return errors.As(err, &e) && e.ErrStatus.Code == http.StatusNotFound && e.ErrStatus.Reason == metav1.StatusReasonNotFound

@@ -16,7 +16,7 @@ func newObjects(c *collection) *Store {
 		strategy,
 		wholeObject(c),
 		writes,
-		appliedPatches{c, strategy, writes},
+		appliedPatches{c, writes},
 		deletionsOf(c, wholeObject(c)),
 		nil,
 	}
@@ -33,7 +33,7 @@ func newPatchedObjects(c *collection) *Store {
 		strategy,
 		wholeObject(c),
 		writes,
-		sentPatches{c, strategy, writes},
+		sentPatches{c, writes},
 		deletionsOf(c, wholeObject(c)),
 		nil,
 	}
@@ -51,7 +51,7 @@ func newStatus(c *collection) *Store {
 		strategy,
 		wholeObject(c),
 		writes,
-		appliedPatches{c, strategy, writes},
+		appliedPatches{c, writes},
 		nativeDeletions{c, wholeObject(c)},
 		nil,
 	}
@@ -68,7 +68,7 @@ func newPatchedStatus(c *collection) *Store {
 		strategy,
 		wholeObject(c),
 		writes,
-		sentStatusPatches{sentPatches{c, strategy, writes}},
+		sentStatusPatches{sentPatches{c, writes}},
 		nativeDeletions{c, wholeObject(c)},
 		nil,
 	}
@@ -120,7 +120,7 @@ func newScaledObjects(c *collection) *Store {
 		strategy,
 		wholeObject(c),
 		writes,
-		appliedPatches{c, strategy, writes},
+		appliedPatches{c, writes},
 		deletionsOf(c, wholeObject(c)),
 		nil,
 	}
@@ -169,7 +169,7 @@ func newUndescribed(c *collection) *Store {
 		strategy,
 		wholeObject(c),
 		writes,
-		appliedPatches{c, strategy, writes},
+		appliedPatches{c, writes},
 		deletionsOf(c, wholeObject(c)),
 		nil,
 	}

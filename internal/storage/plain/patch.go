@@ -21,17 +21,17 @@ const patchTypes = storage.JSONPatchType + ", " + storage.MergePatchType
 
 // appliedPatches applies patches itself. The result is validated and stored (RW-2, RW-3).
 type appliedPatches struct {
-	c        *collection
-	strategy strategy
-	writes   writes
+	c      *collection
+	writes writes
 }
 
 // Patched implements storage.Patcher.
-func (s appliedPatches) Patched(w *storage.Write, h storage.Handler) error {
+func (s appliedPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
 	if !s.c.appliesPatches() {
-		return status.MethodNotAllowedf("PATCH is not supported on '%s': what a backend makes of a patch cannot be judged", w.Info.GroupResource())
+		const format = "PATCH is not supported on '%s': what a backend makes of a patch cannot be judged"
+		return false, status.MethodNotAllowedf(format, w.Info.GroupResource())
 	}
-	return s.c.patched(w, h, s.strategy)
+	return false, s.c.patched(w)
 }
 
 // Patch implements storage.Patcher: the result is stored in one PUT.
@@ -42,15 +42,17 @@ func (s appliedPatches) Patch(w *storage.Write) error { return s.writes.Update(w
 type refusedPatches struct{}
 
 // Patched implements storage.Patcher.
-func (s refusedPatches) Patched(w *storage.Write, _ storage.Handler) error { return s.Patch(w) }
+func (s refusedPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
+	return false, s.Patch(w)
+}
 
 // Patch implements storage.Patcher.
 func (refusedPatches) Patch(w *storage.Write) error {
 	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", w.Info.Subresource, w.Info.GroupResource())
 }
 
-// patched applies a patch to the stored object, and prepares the result.
-func (c *collection) patched(w *storage.Write, h storage.Handler, prepared strategy) error {
+// patched applies a patch to the stored object.
+func (c *collection) patched(w *storage.Write) error {
 	if c.isUnshown() {
 		if err := c.refuseUnshown(&w.Info); err != nil {
 			return err
@@ -86,13 +88,7 @@ func (c *collection) patched(w *storage.Write, h storage.Handler, prepared strat
 	if err == nil && (!found || name.Is("")) && storage.TextIn(storage.Metadata(w.Existing.Object), "name") != "" {
 		return status.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", w.Info.Name)
 	}
-	if err != nil {
-		return err
-	}
-	if err := h.Complete(w); err != nil {
-		return err
-	}
-	return prepared.PrepareForUpdate(w)
+	return err
 }
 
 // apply applies the patch that was sent to a document.

@@ -9,17 +9,16 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// sentPatches are patches of a backend that has PATCH itself. The result of a patch is admitted, and then the client's own
-// patch is sent: what the backend does atomically stays so.
+// sentPatches are patches of a backend that has PATCH itself. The result of a patch is admitted, and then the
+// client's own patch is sent: what the backend does atomically stays so.
 type sentPatches struct {
-	c        *collection
-	strategy strategy
-	writes   objectWrites
+	c      *collection
+	writes objectWrites
 }
 
 // Patched implements storage.Patcher.
-func (s sentPatches) Patched(w *storage.Write, h storage.Handler) error {
-	return s.c.patched(w, h, s.strategy)
+func (s sentPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
+	return false, s.c.patched(w)
 }
 
 // Patch implements storage.Patcher.
@@ -29,8 +28,8 @@ func (s sentPatches) Patch(w *storage.Write) error { return s.sendPatch(w, w.Pat
 type sentStatusPatches struct{ ofObject sentPatches }
 
 // Patched implements storage.Patcher.
-func (s sentStatusPatches) Patched(w *storage.Write, h storage.Handler) error {
-	return s.ofObject.Patched(w, h)
+func (s sentStatusPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
+	return s.ofObject.Patched(w)
 }
 
 // Patch implements storage.Patcher. The client's patch is one of the status alone, so a patch of

@@ -148,19 +148,22 @@ func (s *Store) Update(w *storage.Write) error {
 func (s *Store) Refusal(_ *storage.Write, refusal error) error { return refusal }
 
 // Patched implements storage.Patcher.
-func (s *Store) Patched(w *storage.Write, h storage.Handler) error { return s.patches.Patched(w, h) }
+func (s *Store) Patched(w *storage.Write) (isPrepared bool, err error) { return s.patches.Patched(w) }
 
 // Patch implements storage.Patcher.
 func (s *Store) Patch(w *storage.Write) error {
 	return s.collection.writeCompared(w, s.patches.Patch)
 }
 
+// PrepareForDelete implements storage.Deleter.
+func (s *Store) PrepareForDelete(w *storage.Write) error { return s.deletions.PrepareForDelete(w) }
+
 // Delete implements storage.Deleter.
-func (s *Store) Delete(w *storage.Write, h storage.Handler) error { return s.deletions.Delete(w, h) }
+func (s *Store) Delete(w *storage.Write) error { return s.deletions.Delete(w) }
 
 // DeleteCollection implements storage.Deleter.
-func (s *Store) DeleteCollection(w *storage.Write, h storage.Handler) error {
-	return s.deletions.DeleteCollection(w, h)
+func (s *Store) DeleteCollection(w *storage.Write) (storage.Collection, error) {
+	return s.deletions.DeleteCollection(w)
 }
 
 // Scaler implements storage.Storage.
