@@ -7,8 +7,7 @@ SOAK     ?= 10m
 # The version is a tag of git, or the commit; without a repository the program calls itself "devel".
 VERSION ?= $(shell tools/version.sh)
 
-# Without grpc's pages of traces, whose templates have the linker keep all exported methods (19 MB). Whatever builds the
-# gateway has it: deploy/Dockerfile, e2e, bench.
+# Without grpc's pages of traces. Whatever builds the gateway has it: deploy/Dockerfile, e2e, bench.
 TAGS := grpcnotrace
 
 # What of Kubernetes the tests run in the version of e2e/go.mod, and the versions of e2e/servers besides.

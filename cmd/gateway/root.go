@@ -45,8 +45,7 @@ The backend may be a Kubernetes API server or an ordinary JSON API.`,
 }
 
 // helpOrVersion returns the function that cobra calls to print help, and for "gateway --version", since a command that
-// cannot run itself has help to print only. Cobra's own templates would print the version too, but they look methods up
-// by name, and then the linker keeps all exported methods of all types.
+// cannot run itself has help to print only.
 func helpOrVersion(help func(*cobra.Command, []string), printVersion *bool) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, args []string) {
 		if wantsHelp, err := cmd.Flags().GetBool("help"); *printVersion && !cmd.HasParent() && err == nil && !wantsHelp {

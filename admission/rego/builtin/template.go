@@ -1,15 +1,15 @@
 package builtin
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
+	"text/template"
 	"text/template/parse"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/topdown/builtins"
-
-	"github.com/admission-gateway/gateway/admission/rego/builtin/template"
 )
 
 // A rendering is a run of a template of strings.render_template. A template may have loops in loops
@@ -45,6 +45,9 @@ func render(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term, iter fu
 	if err := ast.As(variables, &values); err != nil {
 		return err
 	}
+	for name, v := range values {
+		values[name] = withoutMethods(v)
+	}
 	r := &rendering{meter: meter{budget: b}}
 	t, err := r.parse(string(text))
 	if err != nil {
@@ -58,6 +61,26 @@ func render(bctx topdown.BuiltinContext, b Budget, operands []*ast.Term, iter fu
 		return err
 	}
 	return iter(ast.StringTerm(strings.ReplaceAll(r.made.String(), "<no value>", "<undefined>")))
+}
+
+// number is a json.Number without methods.
+type number string
+
+// withoutMethods replaces the numbers in a JSON value: no other part of it has methods, which a template could call.
+func withoutMethods(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return number(v)
+	case []any:
+		for i := range v {
+			v[i] = withoutMethods(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = withoutMethods(v[key])
+		}
+	}
+	return v
 }
 
 // parse parses a template, and has it ask.
@@ -203,8 +226,8 @@ func (r *rendering) size(v any) int64 {
 			}
 			size = add(size, int64(len(key))+r.size(item))
 		}
-	case fmt.Stringer: // a number
-		size += int64(len(v.String()))
+	case number:
+		return size + int64(len(v))
 	}
 	return size
 }
