@@ -52,11 +52,11 @@ func (h *handler) respond() *detachedAnswer {
 
 // readAhead has an answer that comes as a stream read from the backend as far as the client's share of the memory goes, if the
 // request has a place among those that are served: it is done then, but for what the client has yet to take.
-func (h *handler) readAhead() *server.Ahead {
+func (h *handler) readAhead() *server.ReadAhead {
 	if !h.limits.charges.Flying() {
 		return nil
 	}
-	return &server.Ahead{Share: h.limits.share(), Done: func() {
+	return &server.ReadAhead{Share: h.limits.share(), Done: func() {
 		h.limits.leave()
 		if h.request.Editor != nil {
 			h.request.Editor.Release()

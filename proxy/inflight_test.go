@@ -189,7 +189,7 @@ func TestNobodyWaitsWhileDraining(t *testing.T) {
 	h, g, address := newSlowBackend(t, "{key: Global, maxInFlight: 1, queueLength: 1, queueTimeoutSeconds: 60}")
 	first := inquire(t, address, "/v2/slow")
 	<-h.arrived
-	g.Drain()
+	g.BeginDrain()
 	want := `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the gateway is about to stop, and lets no more requests wait","reason":"ServiceUnavailable","details":{"retryAfterSeconds":5},"code":503}`
 	if got := inquire(t, address, "/v2/second")(); got.StatusCode != 503 || got.Header.Get("Retry-After") != "5" || string(got.Content) != want {
 		t.Errorf("answered %d, Retry-After %s, %s", got.StatusCode, got.Header.Get("Retry-After"), got.Content)

@@ -83,9 +83,9 @@ type Listener struct {
 	Name      string
 	Addresses []string
 	HasTLS    bool
-	// AsksClients says that it asks clients for certificates, IsIntroduced that load balancers begin connections with the
+	// AsksClients says that it asks clients for certificates, HasProxyProtocol that load balancers begin connections with the
 	// PROXY protocol, Redirects that it sends clients elsewhere by https.
-	AsksClients, IsIntroduced, Redirects bool
+	AsksClients, HasProxyProtocol, Redirects bool
 	// StrictTransport is the value of Strict-Transport-Security in its answers; "" is none.
 	StrictTransport string
 	// Hosts are those whose requests it takes; none is any.
@@ -120,7 +120,7 @@ func (g *Gateway) Listeners(closed map[string]error) []Listener {
 	all := make([]Listener, len(g.listening.all))
 	for i, l := range g.listening.all {
 		all[i] = Listener{
-			Name: l.Name, Addresses: l.Addresses, HasTLS: hasTLS(l), AsksClients: l.Clients != "", IsIntroduced: len(l.Proxies) > 0,
+			Name: l.Name, Addresses: l.Addresses, HasTLS: hasTLS(l), AsksClients: l.Clients != "", HasProxyProtocol: len(l.Proxies) > 0,
 			Redirects: l.Redirect != nil, StrictTransport: l.StrictTransport, Hosts: l.Hosts, Routes: routes[l.Routes], Problem: problems[l.Name],
 		}
 	}

@@ -81,14 +81,14 @@ func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 		return nil, err
 	}
 	g.served = server.Options{
-		Listeners: g.listening.set, HandshakeFailed: s.metrics.HandshakeFailed, NotIntroduced: s.metrics.NotIntroduced,
+		Listeners: g.listening.set, HandshakeFailed: s.metrics.HandshakeFailed, BadProxyHeader: s.metrics.BadProxyHeader,
 		HeadTimeout: c.Timeouts.HeaderDeadlineSeconds.Duration(), BodyTimeout: c.Timeouts.BodyDeadlineSeconds.Duration(),
 		IdleTimeout: c.Timeouts.IdleTimeoutSeconds.Duration(), WriteTimeout: c.Timeouts.WriteTimeoutSeconds.Duration(),
 		UpgradeIdleTimeout: c.Timeouts.UpgradeIdleTimeoutSeconds.Duration(),
 		HTTP2:              server.HTTP2{IsOff: !c.HTTP2.Enabled, MaxConcurrentStreams: int(c.HTTP2.MaxConcurrentStreams), Flooded: s.metrics.Flooded},
 		HeadBytes:          int(c.Limits.HeaderBytes), TargetBytes: int(c.Limits.URIBytes), Headers: int(c.Limits.Headers),
 		Underscores: underscores(c.UnderscoreHeaders), TrustedProxies: prefixes, Forwarded: c.ForwardedHeader == config.Forwarded, MaxConns: descriptors.Now().Clients(int(c.Limits.Connections), c.BackendConnections()),
-		DrainRate: c.Limits.DrainBytesPerSecond, TooSlow: s.metrics.SlowReaderCut,
+		MinReadRate: c.Limits.DrainBytesPerSecond, TooSlow: s.metrics.SlowReaderCut,
 		ClientOf: g.clientOf, Overloaded: func(what server.Overload) { s.metrics.Overloaded(string(what)) },
 		RetryAfter: new(ratelimit.Drops).Add, Memory: s.memory.Memory, Log: s.log, Panicked: answerPanic,
 	}
@@ -242,13 +242,14 @@ func (g *Gateway) Attach(address string, ln net.Listener) (serve func() error) {
 // Leave closes the listener of an address.
 func (g *Gateway) Leave(address string) { g.server.Leave(address) }
 
-// Drain serves on, and asks each client to make its next connection elsewhere.
-func (g *Gateway) Drain() { g.server.Drain() }
+// BeginDrain makes each answer the last of its connection, so that clients connect to another gateway. Requests are still
+// served.
+func (g *Gateway) BeginDrain() { g.server.BeginDrain() }
 
-// Settle drains, and serves on until what was in progress is done. Requests, other than those that would last, are cut when
-// requests is done; upgraded connections and logs that are followed end with lasting. It returns how many of the latter did.
-func (g *Gateway) Settle(requests, lasting context.Context) (ended int, err error) {
-	return g.server.Settle(requests, lasting)
+// Drain begins a drain, and serves on until the requests in progress are done. When requests is done, all but those that would
+// last are cut; upgraded connections and logs that are followed end with lasting. It returns how many of the latter were ended.
+func (g *Gateway) Drain(requests, lasting context.Context) (ended int, err error) {
+	return g.server.Drain(requests, lasting)
 }
 
 // Shutdown stops accepting, ends what would last, waits for the other requests in progress up to the end of ctx, and closes the backends' connections.

@@ -136,7 +136,7 @@ func (h *handler) rehearse() (err error) {
 		s = newHandler()
 	}
 	s.gateway, s.set, s.route, s.scope, s.named = g, h.set, h.route, h.scope, h.named
-	s.incoming = g.memory.Rehearse(h.incoming, h.request.Body)
+	s.incoming = g.memory.DryRun(h.incoming, h.request.Body)
 	defer func() {
 		if p := recover(); p != nil {
 			g.log.Error("a request that is only tried could not be judged", "cause", p, "stack", string(debug.Stack()))

@@ -103,7 +103,7 @@ func TestUpgradeShutdown(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	down := make(chan error, 1)
 	go func() {
-		_, err := g.Settle(context.Background(), ctx)
+		_, err := g.Drain(context.Background(), ctx)
 		down <- errors.Join(err, g.server.Shutdown(context.Background()))
 	}()
 	testutil.Eventually(t, "the shutdown to begin", g.server.Draining)

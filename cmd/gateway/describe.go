@@ -161,7 +161,7 @@ func (n *node) describeListeners() []admin.Listener {
 	for _, l := range n.gateway.Load().Listeners(closed) {
 		one := admin.Listener{
 			Name: l.Name, Addresses: l.Addresses, Protocol: "HTTP", Hosts: append([]string{}, l.Hosts...), AsksClients: l.AsksClients,
-			ProxyProtocol: l.IsIntroduced, RedirectsToHTTPS: l.Redirects, StrictTransport: l.StrictTransport, Routes: l.Routes, Problem: l.Problem,
+			ProxyProtocol: l.HasProxyProtocol, RedirectsToHTTPS: l.Redirects, StrictTransport: l.StrictTransport, Routes: l.Routes, Problem: l.Problem,
 		}
 		if l.HasTLS {
 			one.Protocol = "HTTPS"

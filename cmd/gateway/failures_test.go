@@ -71,7 +71,7 @@ var failureProofs = map[string][]string{
 	"some server could read the path as one":              {"proxy:TestAmbiguousPaths"},
 	"a request is refused while its body is still coming": {"proxy:TestRefusedWhileSending", "internal/server:TestLingerBounds", "internal/server:TestLingerPace"},
 	"too many requests at a time, the queue full":         {"proxy:TestTurnedAwayForLonger", "proxy:TestWaitIsBounded", "proxy:TestNobodyWaitsWhileDraining"},
-	"a load balancer does not begin a connection":         {"internal/server:TestIntroduced", "internal/server:TestIntroductionDeadline"},
+	"a load balancer does not begin a connection":         {"internal/server:TestProxyProtocol", "internal/server:TestProxyProtocolDeadline"},
 	"an address of a listener cannot be opened":           {"cmd/gateway:TestReloadListeners"},
 	"an address of a Gateway in policy files":             {"cmd/gateway:TestRoutesOfFiles"},
 	"an address of a Gateway in a cluster":                {"cmd/gateway:TestClosedListener", "internal/ingress:TestUnserved", "internal/cluster:TestUnservedListener"},

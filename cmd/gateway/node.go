@@ -356,7 +356,7 @@ func (n *node) drain(cause string, signals <-chan os.Signal) error {
 			n.log.Warn("another process cannot take the address over", "address", l.Addr().String(), "cause", err)
 		}
 	}
-	n.gateway.Load().Drain()
+	n.gateway.Load().BeginDrain()
 	n.log.Info("draining", "cause", cause, "drainSeconds", int(c.DrainSeconds))
 	hurry := func(done <-chan struct{}, then func()) {
 		for {
@@ -418,7 +418,7 @@ func (n *node) finish(hurried context.Context) error {
 	upgrades, cancel := context.WithTimeout(hurried, c.UpgradeDrainSeconds.Duration())
 	defer cancel()
 	n.log.Info("finishing", "shutdownDeadlineSeconds", int(c.ShutdownDeadlineSeconds), "upgradeDrainSeconds", int(c.UpgradeDrainSeconds))
-	ended, err := gateway.Settle(requests, upgrades)
+	ended, err := gateway.Drain(requests, upgrades)
 	if ended > 0 {
 		n.log.Info("upgraded connections and followed logs are ended", "count", ended)
 	}

@@ -23,14 +23,14 @@ type conn struct {
 	socket    socket
 	in        input
 	peer      Peer
-	life      life
+	state     connState
 	sending   sending
 	pace      pace
 	exchange  exchange // the request that is being served, and its answer
 	client    presence.Client
-	account   *account // of the peer; nil before the connection is counted
+	account   *clientAccount // of the peer; nil before the connection is counted
 	credit    credit
-	watched   watched
+	watched   polledConn
 	sequel    sequel
 	parking   parking
 	hasServed bool        // a request of HTTP/1.1
@@ -46,7 +46,7 @@ func (s *Server) newConn(nc net.Conn, at *listeners.Socket) *conn {
 		c.in.waitBare()
 	}
 	s.add(c)
-	s.lookout.add(c)
+	s.disconnects.add(c)
 	return c
 }
 
@@ -59,12 +59,12 @@ func (c *conn) adopt(s *settings) {
 	if c.peer.IsTrusted {
 		c.options = &s.trusted
 	}
-	c.pace = pace{rate: s.DrainRate, credit: s.WriteTimeout}
+	c.pace = pace{rate: s.MinReadRate, credit: s.WriteTimeout}
 }
 
 // stop ends the connection, if it is idle, sends only events or would last.
 func (c *conn) stop() {
-	if c.life.stop() {
+	if c.state.stop() {
 		c.socket.close()
 		c.unpark()
 	}
@@ -83,7 +83,7 @@ func (c *conn) retire() {
 
 // exchanges implements connection.
 func (c *conn) exchanges(f func(ongoing)) {
-	if c.life.isActive() {
+	if c.state.isActive() {
 		f(c)
 	}
 }
@@ -116,7 +116,7 @@ func (c *conn) cut() {
 
 // rest makes the connection one that a shutdown need not wait for; false if a shutdown has begun.
 func (c *conn) rest() bool {
-	c.life.rest()
+	c.state.rest()
 	phase := c.server.phase.Load()
 	if phase >= draining {
 		c.server.release(c)

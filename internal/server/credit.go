@@ -106,7 +106,7 @@ func (c *conn) admit() bool {
 }
 
 // uncharge ends what was counted for a client behind a trusted proxy.
-func (s *Server) uncharge(a *account, budget *memory.Budget) {
+func (s *Server) uncharge(a *clientAccount, budget *memory.Budget) {
 	budget.Discharge(requestBytes, &a.Holder)
 	a.close()
 }

@@ -197,7 +197,7 @@ func TestResetsBehindProxy(t *testing.T) {
 
 // TestAccountsAreBounded: however many addresses reset streams, the table of them stays small, and it is empty if none did.
 func TestAccountsAreBounded(t *testing.T) {
-	var all accounts
+	var all clientAccounts
 	size := func() (n int) {
 		for i := range all.shards {
 			n += len(all.shards[i].all)
@@ -214,7 +214,7 @@ func TestAccountsAreBounded(t *testing.T) {
 	if n := size(); n == 0 || n > accountShards*keptAccounts {
 		t.Errorf("%d accounts are kept", n)
 	}
-	all = accounts{}
+	all = clientAccounts{}
 	first, second := all.open(netip.MustParseAddr("2001:db8::1")), all.open(netip.MustParseAddr("2001:db8::ffff:1"))
 	if first != second || size() != 1 {
 		t.Error("one network has two accounts")

@@ -11,10 +11,10 @@ type exchange struct {
 	conn    *conn
 	headEnd int // of the head in the connection's buffer
 	body    bodyState
-	size    int      // of a body that was read whole
-	upload  *upload  // the body; nil if it is read whole
-	account *account // of the client behind a trusted proxy, if the request is counted for it
-	rest    func()   // of the answer, which the handler has left to be sent
+	size    int            // of a body that was read whole
+	upload  *upload        // the body; nil if it is read whole
+	account *clientAccount // of the client behind a trusted proxy, if the request is counted for it
+	rest    func()         // of the answer, which the handler has left to be sent
 	fate    fate
 
 	headOnly bool // the answer has no body

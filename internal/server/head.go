@@ -68,7 +68,7 @@ func (c *conn) await() bool {
 	if !c.parking.by.IsZero() {
 		c.parking.by = time.Time{}
 	}
-	return c.life.wake() && in.w > 0
+	return c.state.wake() && in.w > 0
 }
 
 // parse reads the head, which is so long.

@@ -43,8 +43,8 @@ func defaultLinger(maxConns int) lingerLimits {
 	}
 }
 
-// drain lingers with a client until it has closed its end, or a limit is reached.
-func (l *lingering) drain(c *conn) {
+// await lingers with a client until it has closed its end, or a limit is reached.
+func (l *lingering) await(c *conn) {
 	if l.conns.Add(1) > l.Conns {
 		l.conns.Add(-1)
 		return
@@ -71,7 +71,7 @@ func (l *lingering) drain(c *conn) {
 		}
 		n := l.share(min(left, copyBuffer), time.Now())
 		if n == 0 {
-			if c.life.isEnded() {
+			if c.state.isEnded() {
 				return
 			}
 			time.Sleep(pacePause)

@@ -121,14 +121,14 @@ func (c *conn) leave() {
 		c.in.giveBack()
 		c.credit.keep(connectionBytes)
 		c.exchange = exchange{} // the memory of its head is given back too
-		c.server.lookout.remove(c)
+		c.server.disconnects.remove(c)
 		if !c.server.watch(&c.parking.wait, c.silentSocket(), c.parking.by, func(isLate bool) { go c.resume(isLate) }) {
 			c.parking.isBarred = true
 			go c.resume(false)
 			return
 		}
 		c.server.givingBack.note(c.server.parkAfter)
-		if c.life.isEnded() { // by a shutdown that did not find it parked
+		if c.state.isEnded() { // by a shutdown that did not find it parked
 			c.unpark()
 		}
 	}
@@ -137,8 +137,8 @@ func (c *conn) leave() {
 // resume goes on with a connection that was parked: serves what has come, or ends it.
 func (c *conn) resume(isLate bool) {
 	defer c.leave()
-	if !isLate && c.life.wake() {
-		c.server.lookout.add(c)
+	if !isLate && c.state.wake() {
+		c.server.disconnects.add(c)
 		c.serveRequests()
 	}
 }

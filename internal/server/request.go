@@ -77,7 +77,7 @@ type Exchange interface {
 	// complete body. The flow says what a shutdown does with it. The editor, if there is one, changes
 	// the body; if it fails before anything was sent, the request is not answered. With ahead the
 	// body is read from the backend before the client takes it.
-	SendStream(m *message.Response, flow Flow, e Editor, ahead *Ahead) (int64, error)
+	SendStream(m *message.Response, flow Flow, e Editor, ahead *ReadAhead) (int64, error)
 	// SendTunnel sends the head of an answer, the empty line included, after which the exchange goes on in another
 	// protocol, and carries bytes both ways until it ends. What each end has sent already goes first: early is what the
 	// backend sent behind its head. It reports whether the tunnel was opened; if not, the client was answered 502.
@@ -115,8 +115,8 @@ const (
 	Lasting
 )
 
-// Ahead lets an answer be read from the backend before the client takes it.
-type Ahead struct {
+// ReadAhead lets an answer be read from the backend before the client takes it.
+type ReadAhead struct {
 	// Share is the client's share of the memory: what it does not grant is read at the pace of the client.
 	Share memory.Share
 	// Done is called when the backend has been read to its end, by the goroutine that called SendStream.

@@ -10,7 +10,7 @@ import (
 // serve serves the requests of the connection, to the last or until it is parked.
 func (c *conn) serve() {
 	defer c.leave()
-	if len(c.at.Proxies()) > 0 && !c.introduce() || !c.register() {
+	if len(c.at.Proxies()) > 0 && !c.readProxyProtocol() || !c.register() {
 		return
 	}
 	if c.at.HasTLS() {
@@ -36,7 +36,7 @@ func (c *conn) serveRequests() {
 			return
 		}
 		stack.Widen()
-		c.server.lookout.begin(c)
+		c.server.disconnects.begin(c)
 		if c.serveExchange(); c.exchange.rest != nil {
 			c.sequel = goesOn
 			return
@@ -108,9 +108,9 @@ func (s *Server) panicked(r *Request, p any) {
 // end closes the connection. A client that may still be sending gets to read the answer first.
 func (c *conn) end() {
 	if c.exchange.fate == endLingering && !c.server.isStopping() {
-		c.server.lingering.drain(c)
+		c.server.lingering.await(c)
 	}
-	c.server.lookout.remove(c)
+	c.server.disconnects.remove(c)
 	_ = c.socket.Close()
 	c.in.giveBack()
 	c.unregister()

@@ -25,10 +25,10 @@ type Options struct {
 	// of a body, IdleTimeout the time between two requests. A client must take a part of the answer
 	// within WriteTimeout.
 	HeadTimeout, BodyTimeout, IdleTimeout, WriteTimeout time.Duration
-	// DrainRate is how many bytes in a second a client must take of a long answer while there is something to send; 0 is any.
+	// MinReadRate is how many bytes in a second a client must take of a long answer while there is something to send; 0 is any.
 	// TooSlow is called for each client that is cut because it does not.
-	DrainRate int64
-	TooSlow   func()
+	MinReadRate int64
+	TooSlow     func()
 	// UpgradeIdleTimeout is how long an upgraded connection may be silent; zero is for ever.
 	UpgradeIdleTimeout time.Duration
 	HTTP2              HTTP2
@@ -40,10 +40,10 @@ type Options struct {
 	// Forwarded says that they do so by Forwarded, and not by X-Forwarded-*.
 	Forwarded bool
 	// Listeners are those whose connections are served; nil is one of plain HTTP for any host. HandshakeFailed is called
-	// for each client with which the handshake of TLS failed, NotIntroduced for each peer that should have begun by the
+	// for each client with which the handshake of TLS failed, BadProxyHeader for each peer that should have begun with the
 	// PROXY protocol, and has not.
-	Listeners                      *listeners.Set
-	HandshakeFailed, NotIntroduced func()
+	Listeners                       *listeners.Set
+	HandshakeFailed, BadProxyHeader func()
 	// MaxConns is the largest number of connections. A client beyond it is answered 503; RetryAfter
 	// returns after how many seconds it is to come again.
 	MaxConns   int
@@ -109,8 +109,8 @@ func (o *Options) setDefaults() {
 	if o.HandshakeFailed == nil {
 		o.HandshakeFailed = func() {}
 	}
-	if o.NotIntroduced == nil {
-		o.NotIntroduced = func() {}
+	if o.BadProxyHeader == nil {
+		o.BadProxyHeader = func() {}
 	}
 	if o.Overloaded == nil {
 		o.Overloaded = func(Overload) {}
@@ -147,16 +147,16 @@ type Server struct {
 	watching  sync.Once
 	watched   atomic.Pointer[peek.Set] // of silent clients; nil before the first of them
 
-	givingBack givingBack
-	lookout    lookout
-	crews      *crews
-	accounts   accounts
+	givingBack  givingBack
+	disconnects disconnectPoller
+	workers     *workerPools
+	accounts    clientAccounts
 
 	mu        sync.Mutex // guards what follows, and the socket of each connection
 	conns     map[connection]struct{}
 	listeners []*listener
 	empty     chan struct{} // closed when a shutdown has no connections left to wait for
-	settling  settling
+	round     drainRound
 }
 
 // settings are the options, and how heads are read by them.
@@ -191,7 +191,7 @@ type connection interface {
 
 // An ongoing exchange is one in progress as a shutdown sees it, from another goroutine.
 type ongoing interface {
-	// noteAwaited notes that settling waits for it.
+	// noteAwaited notes that a drain waits for it.
 	noteAwaited()
 	// flow returns how its answer ends by itself.
 	flow() Flow
@@ -212,8 +212,8 @@ const (
 // New returns a server that serves no listener yet.
 func New(o Options, handle Handler) *Server {
 	o.setDefaults()
-	s := &Server{handle: handle, parkAfter: defaultPark, crews: newCrews(), conns: map[connection]struct{}{}, empty: make(chan struct{})}
-	s.lookout.every = defaultLook
+	s := &Server{handle: handle, parkAfter: defaultPark, workers: newWorkerPools(), conns: map[connection]struct{}{}, empty: make(chan struct{})}
+	s.disconnects.every = defaultLook
 	s.settings.Store(settingsOf(o))
 	s.lingering.lingerLimits = defaultLinger(o.MaxConns)
 	return s
@@ -255,13 +255,13 @@ func (s *Server) Attach(address string, ln net.Listener) (serve func() error) {
 	return l.serve
 }
 
-// Draining reports whether Drain or Shutdown was called.
+// Draining reports whether BeginDrain, Drain or Shutdown was called.
 func (s *Server) Draining() bool { return s.phase.Load() >= draining }
 
 func (s *Server) isStopping() bool { return s.phase.Load() == stopping }
 
-// Drain makes each answer from now on the last of its connection. Requests are still served.
-func (s *Server) Drain() { s.phase.CompareAndSwap(serving, draining) }
+// BeginDrain makes each answer from now on the last of its connection. Requests are still served.
+func (s *Server) BeginDrain() { s.phase.CompareAndSwap(serving, draining) }
 
 // Shutdown stops accepting, closes idle connections, ends tunnels and streams that would last, and waits for the other
 // requests in progress. Requests that are not done with ctx are cut, and its error is returned.
@@ -269,7 +269,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.phase.Store(stopping)
 	defer func() {
 		s.watched.Load().Close()
-		s.crews.end()
+		s.workers.end()
 	}()
 	s.closeListeners()
 	s.each(connection.stop)

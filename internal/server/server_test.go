@@ -192,7 +192,7 @@ func TestDrain(t *testing.T) {
 	if s.Draining() {
 		t.Error("the server drains unasked")
 	}
-	s.Drain()
+	s.BeginDrain()
 	if !s.Draining() {
 		t.Error("the server does not drain")
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // A session is the connection of a client that speaks HTTP/2. The goroutine of the connection reads
-// frames. Each stream has a goroutine of the server's crew, which calls the handler. A goroutine that has frames to send
+// frames. Each stream has a goroutine of the session's worker pool, which calls the handler. A goroutine that has frames to send
 // adds them to what is pending; one of them at a time writes all of that.
 //
 // All that streams hold of what the client sends is of the budget for requests; what the client can
@@ -38,7 +38,7 @@ type session struct {
 	lingers     bool     // the client may be sending when the connection ends
 	closed      [32]closedStream
 	ready       []*streamExchange // whose handlers are called once all is read that has come
-	crew        *crew
+	workers     *workerPool
 
 	mu      sync.Mutex // guards what follows, and what streams say that it guards
 	streams []*streamExchange
@@ -90,7 +90,7 @@ const (
 func newSession(c *conn) *session {
 	now := time.Now()
 	s := &session{
-		conn: c, server: c.server, crew: c.server.crews.next(), requests: h2.NewRequestReader(), lastUse: now,
+		conn: c, server: c.server, workers: c.server.workers.next(), requests: h2.NewRequestReader(), lastUse: now,
 		frames: h2.NewGuard(emptyFrames, emptyFramesPerSecond, now), resets: h2.NewGuard(resetStreams, resetStreamsPerSecond, now),
 		receive: h2.NewReceiveWindow(h2.InitialWindow), send: h2.NewSendWindow(h2.InitialWindow),
 		initial: h2.InitialWindow, frame: dataFrame,
@@ -101,7 +101,7 @@ func newSession(c *conn) *session {
 	s.framer.SetMaxReadFrameSize(dataFrame)
 	s.framer.SetReuseFrames()
 	c.server.replace(c, s)
-	c.server.lookout.remove(c)
+	c.server.disconnects.remove(c)
 	return s
 }
 
@@ -256,7 +256,7 @@ func (s *session) end() {
 	s.room.Broadcast()
 	s.mu.Unlock()
 	if s.lingers && !s.server.isStopping() {
-		s.server.lingering.drain(s.conn)
+		s.server.lingering.await(s.conn)
 	}
 	_ = s.conn.socket.Close()
 	s.mu.Lock()

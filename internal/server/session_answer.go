@@ -123,7 +123,7 @@ func (w *writer) data(id uint32, p []byte, isEnd bool) {
 }
 
 // SendStream implements Exchange. An answer that breaks off resets the stream.
-func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *Ahead) (int64, error) {
+func (x *streamExchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *ReadAhead) (int64, error) {
 	if x.unopened(m); !m.IsStream() {
 		x.Send(m)
 		return 0, nil

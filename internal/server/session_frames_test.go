@@ -494,7 +494,7 @@ func TestLeaving(t *testing.T) {
 func TestDrainingSession(t *testing.T) {
 	s, addr := startServer(t, Options{}, echo)
 	c := h2test.Dial(t, addr)
-	s.Drain()
+	s.BeginDrain()
 	c.Head(t, 1, true, h2test.Get("/1")...)
 	c.Head(t, 3, true, h2test.Get("/3")...)
 	got := c.Read(t, 1, 3)

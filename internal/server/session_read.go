@@ -267,7 +267,7 @@ func (s *session) startLate(x *streamExchange, id uint32) {
 	defer s.mu.Unlock()
 	if s.find(id) == x && !x.isStarted {
 		x.isStarted = true
-		s.crew.serve(x)
+		s.workers.serve(x)
 	}
 }
 
@@ -286,7 +286,7 @@ func (s *session) launch() {
 	defer s.mu.Unlock()
 	for i, x := range s.ready {
 		x.isReady, s.ready[i] = false, nil
-		s.crew.serve(x)
+		s.workers.serve(x)
 	}
 	s.ready = s.ready[:0]
 }

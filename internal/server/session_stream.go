@@ -43,14 +43,14 @@ type streamExchange struct {
 	// The lock of the session guards what follows.
 	changed     sync.Cond
 	isStarted   bool
-	isReady     bool        // and its handler was not called
-	isAwaited   bool        // by a shutdown
-	hasPlace    bool        // among the streams that are open to the client
-	cost        int         // of the memory for requests
-	account     *account    // of the client behind a trusted proxy, if the stream is counted for it
-	late        *time.Timer // starts it
-	isReset     bool        // by the client, or for what the client has sent
-	isEndedHere bool        // by the gateway
+	isReady     bool           // and its handler was not called
+	isAwaited   bool           // by a shutdown
+	hasPlace    bool           // among the streams that are open to the client
+	cost        int            // of the memory for requests
+	account     *clientAccount // of the client behind a trusted proxy, if the stream is counted for it
+	late        *time.Timer    // starts it
+	isReset     bool           // by the client, or for what the client has sent
+	isEndedHere bool           // by the gateway
 	receive     h2.ReceiveWindow
 	send        h2.SendWindow
 	body        streamBody
@@ -79,7 +79,7 @@ func (s *session) newStream(id uint32) *streamExchange {
 	x.changed.L = &s.mu
 	x.receive, x.send = h2.NewReceiveWindow(streamWindow), h2.NewSendWindow(s.initial)
 	o := s.server.settings.Load()
-	x.pace = pace{rate: o.DrainRate, credit: o.WriteTimeout}
+	x.pace = pace{rate: o.MinReadRate, credit: o.WriteTimeout}
 	x.request.open(o.Memory, &x.peer, x, &x.client)
 	x.body.budget, x.cost = o.Memory.Budget, requestBytes
 	x.setHolder(s.conn.credit.by)

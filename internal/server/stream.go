@@ -38,7 +38,7 @@ type stream struct {
 	framing  framing
 	// mayEndEarly says that a shutdown may end the stream as a complete one.
 	mayEndEarly bool
-	ahead       *ahead // nil if the body is read at the pace of the client
+	readAhead   *readAhead // nil if the body is read at the pace of the client
 }
 
 // A sender sends parts of an answer to the client. The bytes may be used again when it returns.
@@ -48,7 +48,7 @@ type sender interface {
 }
 
 // SendStream implements Exchange. An answer that breaks off ends the connection.
-func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *Ahead) (int64, error) {
+func (x *exchange) SendStream(m *message.Response, flow Flow, e Editor, ahead *ReadAhead) (int64, error) {
 	body := m.Stream()
 	defer m.Close()
 	length := body.Length()
@@ -113,19 +113,19 @@ func (x *exchange) broke(err error, hasEvents bool, by framing) error {
 }
 
 // carry carries the answer from the backend to the client, and returns how many bytes of body went out.
-func (s *stream) carry(e Editor, read *Ahead) (sent int64, err error) {
+func (s *stream) carry(e Editor, read *ReadAhead) (sent int64, err error) {
 	if read != nil {
-		s.ahead = newAhead(s.out, &s.server.buffers, read.Share, s.body.Interrupt)
-		defer func() { _, _ = s.ahead.finish() }() // also after a panic
+		s.readAhead = newReadAhead(s.out, &s.server.buffers, read.Share, s.body.Interrupt)
+		defer func() { _, _ = s.readAhead.finish() }() // also after a panic
 	}
 	if e == nil {
 		sent, err = s.copy()
 	} else {
 		sent, err = s.copyEdited(e)
 	}
-	if s.ahead != nil {
+	if s.readAhead != nil {
 		read.Done()
-		lost, failed := s.ahead.finish()
+		lost, failed := s.readAhead.finish()
 		if sent = max(0, sent-lost); failed != nil {
 			err = failed
 		}
@@ -170,8 +170,8 @@ func (s *stream) sendHead() error {
 
 // send sends a part of the answer, or has it sent. The bytes may be used again.
 func (s *stream) send(p []byte, isLast bool) error {
-	if s.ahead != nil {
-		return s.ahead.send(p, isLast)
+	if s.readAhead != nil {
+		return s.readAhead.send(p, isLast)
 	}
 	return s.out.sendPart(p, isLast)
 }

@@ -22,7 +22,7 @@ func (c *conn) handshake() bool {
 	_ = under.SetDeadline(time.Now().Add(c.server.settings.Load().HeadTimeout))
 	err := over.Handshake()
 	_ = under.SetDeadline(time.Time{})
-	if !c.life.wake() {
+	if !c.state.wake() {
 		return false
 	}
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 
 // security counts what happens to connections and credentials as such.
 type security struct {
-	handshakes, notIntroduced, slowReaders, floods, overloads, newCredentials, badCredentials metric.Int64Counter
+	handshakes, badProxyHeaders, slowReaders, floods, overloads, newCredentials, badCredentials metric.Int64Counter
 }
 
 // HandshakeFailed counts a client with which no TLS connection could be made.
 func (t *Telemetry) HandshakeFailed() { t.security.handshakes.Add(context.Background(), 1) }
 
-// NotIntroduced counts a connection that a peer did not begin by the PROXY protocol, as it has to.
-func (t *Telemetry) NotIntroduced() { t.security.notIntroduced.Add(context.Background(), 1) }
+// BadProxyHeader counts a connection that a peer did not begin by the PROXY protocol, as it has to.
+func (t *Telemetry) BadProxyHeader() { t.security.badProxyHeaders.Add(context.Background(), 1) }
 
 // SlowReaderCut counts a client that was cut because it did not take its answer in time.
 func (t *Telemetry) SlowReaderCut() { t.security.slowReaders.Add(context.Background(), 1) }
@@ -45,7 +45,7 @@ func (s *security) register(m metric.Meter) error {
 		name, description string
 	}{
 		{&s.handshakes, "gateway_tls_handshake_failures", "TLS handshakes with clients that failed."},
-		{&s.notIntroduced, "gateway_proxy_protocol_errors", "Connections that a peer did not begin by the PROXY protocol, as it has to."},
+		{&s.badProxyHeaders, "gateway_proxy_protocol_errors", "Connections that a peer did not begin by the PROXY protocol, as it has to."},
 		{&s.slowReaders, "gateway_slow_readers_cut", "Clients that were cut because they took their answer too slowly."},
 		{&s.floods, "gateway_http2_floods", "Connections of HTTP/2 that ended because the client sent too much that leads to nothing."},
 		{&s.newCredentials, "gateway_credentials_reload_success", "Files with certificates, keys or tokens that changed and are in use."},

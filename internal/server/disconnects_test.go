@@ -162,17 +162,17 @@ func TestClientStays(t *testing.T) {
 	}
 }
 
-// TestLookoutRests: the lookout ends when no request is served, begins again with the next one, and keeps no connection that
+// TestDisconnectPollerRests: the poller ends when no request is served, begins again with the next one, and keeps no connection that
 // has ended, is parked, or has become one of HTTP/2.
-func TestLookoutRests(t *testing.T) {
+func TestDisconnectPollerRests(t *testing.T) {
 	s, addr := startChanged(t, Options{}, echo, func(s *Server) {
-		s.lookout.every = time.Millisecond
+		s.disconnects.every = time.Millisecond
 		s.parkAfter = 30 * time.Millisecond
 	})
 	count := func() int {
-		s.lookout.mu.Lock()
-		defer s.lookout.mu.Unlock()
-		return len(s.lookout.conns)
+		s.disconnects.mu.Lock()
+		defer s.disconnects.mu.Unlock()
+		return len(s.disconnects.conns)
 	}
 	nc, br := h1test.Dial(t, addr)
 	for range 3 {
@@ -180,7 +180,7 @@ func TestLookoutRests(t *testing.T) {
 		if a, _ := h1test.ReadAnswer(t, br, false); a.StatusCode != 200 {
 			t.Fatalf("answered %d", a.StatusCode)
 		}
-		testutil.Eventually(t, "the lookout to rest", func() bool { return !s.lookout.isRunning.Load() })
+		testutil.Eventually(t, "the poller to rest", func() bool { return !s.disconnects.isRunning.Load() })
 		testutil.Eventually(t, "the connection to be parked", func() bool { return count() == 0 })
 	}
 	second, secondReader := h1test.Dial(t, addr)

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// A settling is a wait for the exchanges that are in progress when it begins.
-type settling struct {
+// A drainRound waits for the exchanges that are in progress when it begins.
+type drainRound struct {
 	awaited map[ongoing]struct{}
 	// over is closed when none is awaited any longer.
 	over chan struct{}
-	// sparesLasting says that what would last is not waited for.
-	sparesLasting bool
+	// ignoresLasting is set if answers that would last are not waited for.
+	ignoresLasting bool
 }
 
 // release says that an exchange need not be waited for.
-func (w *settling) release(x ongoing) {
+func (w *drainRound) release(x ongoing) {
 	if _, ok := w.awaited[x]; !ok {
 		return
 	}
@@ -27,22 +27,21 @@ func (w *settling) release(x ongoing) {
 // young is the age up to which a request is likely to be short.
 const young = time.Second
 
-// Settle drains, and waits for what is in progress while it goes on to serve: requests that arrive
-// meanwhile are not refused. If that took long, it does so once more for what began meanwhile, as
-// far as there is time for that and for a Shutdown after it: what is in progress then is young, and
-// soon over.
+// Drain calls BeginDrain, and waits for the exchanges in progress while the server goes on to serve: requests that arrive
+// meanwhile are not refused. If the wait took long, Drain waits a second time, for the exchanges that began meanwhile, as far as
+// there is time for that and for a Shutdown after it: what is in progress then is young, and soon over.
 //
 // Tunnels and answers that would last are ended with lasting; it is nothing wrong that they are. Other requests that are
-// not done with requests are cut, and its error is returned. Streams of events are not waited for. Settle returns how many
+// not done with requests are cut, and its error is returned. Streams of events are not waited for. Drain returns how many
 // tunnels and lasting answers were ended.
-func (s *Server) Settle(requests, lasting context.Context) (ended int, err error) {
-	s.Drain()
+func (s *Server) Drain(requests, lasting context.Context) (ended int, err error) {
+	s.BeginDrain()
 	for isAgain := false; ; isAgain = true {
 		begin := time.Now()
 		if lasting.Err() != nil {
 			ended += s.endLasting()
 		}
-		done, cut, end := s.await(lasting.Err() != nil), requests.Done(), lasting.Done()
+		done, cut, end := s.awaitDrain(lasting.Err() != nil), requests.Done(), lasting.Done()
 		for isDone := false; !isDone; {
 			select {
 			case <-done:
@@ -63,36 +62,36 @@ func (s *Server) Settle(requests, lasting context.Context) (ended int, err error
 	}
 }
 
-// await begins a settling with what is in progress.
-func (s *Server) await(sparesLasting bool) (done <-chan struct{}) {
+// awaitDrain begins a round with the exchanges that are in progress.
+func (s *Server) awaitDrain(sparesLasting bool) (done <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settling = settling{awaited: map[ongoing]struct{}{}, over: make(chan struct{}), sparesLasting: sparesLasting}
+	s.round = drainRound{awaited: map[ongoing]struct{}{}, over: make(chan struct{}), ignoresLasting: sparesLasting}
 	for c := range s.conns {
 		c.exchanges(func(x ongoing) {
-			if s.settling.waitsFor(x.flow()) {
-				s.settling.awaited[x] = struct{}{}
+			if s.round.waitsFor(x.flow()) {
+				s.round.awaited[x] = struct{}{}
 				x.noteAwaited()
 			}
 		})
 	}
-	if len(s.settling.awaited) == 0 {
-		close(s.settling.over)
+	if len(s.round.awaited) == 0 {
+		close(s.round.over)
 	}
-	return s.settling.over
+	return s.round.over
 }
 
-func (w *settling) waitsFor(f Flow) bool { return f == Whole || f == Lasting && !w.sparesLasting }
+func (w *drainRound) waitsFor(f Flow) bool { return f == Whole || f == Lasting && !w.ignoresLasting }
 
 // endLasting ends what lasts, and has nothing wait for it any more.
 func (s *Server) endLasting() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settling.sparesLasting = true
+	s.round.ignoresLasting = true
 	for c := range s.conns {
 		c.exchanges(func(x ongoing) {
 			if x.endLasting() {
-				s.settling.release(x)
+				s.round.release(x)
 				n++
 			}
 		})
@@ -104,21 +103,21 @@ func (s *Server) endLasting() (n int) {
 func (s *Server) cutAwaited() (any bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for x := range s.settling.awaited {
+	for x := range s.round.awaited {
 		if x.flow() != Lasting {
 			x.cut()
-			s.settling.release(x)
+			s.round.release(x)
 			any = true
 		}
 	}
 	return any
 }
 
-// release marks an exchange as one that settling need not wait for.
+// release marks an exchange as one that a drain need not wait for.
 func (s *Server) release(x ongoing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settling.release(x)
+	s.round.release(x)
 }
 
 // flows notes that an exchange sends events from now on, or what lasts. It returns true if a shutdown has begun: the exchange
@@ -129,8 +128,8 @@ func (s *Server) flows(x ongoing) (isStopping bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.settling.waitsFor(x.flow()) {
-		s.settling.release(x)
+	if !s.round.waitsFor(x.flow()) {
+		s.round.release(x)
 	}
 	return s.isStopping()
 }

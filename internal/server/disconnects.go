@@ -11,10 +11,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/secure"
 )
 
-// A lookout finds out which clients of HTTP/1.1 have left while their requests are served. It asks the system about many
-// sockets at once, and only about those whose request has lasted for a while: most are answered before, and cost nothing.
+// A disconnectPoller finds out which clients of HTTP/1.1 have left while their requests are served. It asks the system about
+// many sockets at once, and only about those whose request has lasted for a while: most are answered before, and cost nothing.
 // By HTTP/2 the client says so itself.
-type lookout struct {
+type disconnectPoller struct {
 	every     time.Duration
 	isRunning atomic.Bool
 
@@ -29,111 +29,111 @@ type lookout struct {
 	polls   peek.Polls
 }
 
-// defaultLook is how often the lookout looks. A request is asked about if it was in progress at two looks.
+// defaultLook is how often the poller looks. A request is asked about if it was in progress at two looks.
 const defaultLook = 25 * time.Millisecond
 
 const (
-	// idleLooks is how often the lookout finds that no connection has had a request before it ends.
+	// idleLooks is how often the poller finds that no connection has had a request before it ends.
 	idleLooks = 40
-	// mostOfTime bounds the part of its time that the lookout is at work: one in so many.
+	// mostOfTime bounds the part of its time that the poller is at work: one in so many.
 	mostOfTime = 50
 )
 
-// watched is what a lookout knows of a connection.
-type watched struct {
+// polledConn holds what the poller knows of a connection.
+type polledConn struct {
 	turns atomic.Uint32 // how often a request began or ended: it is odd while there is one
 	seen  uint32        // turns at the last look
 	at    int           // one more than its place among the connections; 0 is none
 }
 
 // add watches a connection.
-func (l *lookout) add(c *conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.conns = append(l.conns, c)
-	c.watched.at = len(l.conns)
+func (p *disconnectPoller) add(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns = append(p.conns, c)
+	c.watched.at = len(p.conns)
 }
 
 // remove ends that. It may be called again.
-func (l *lookout) remove(c *conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *disconnectPoller) remove(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if c.watched.at == 0 {
 		return
 	}
-	last := len(l.conns) - 1
-	l.conns[c.watched.at-1] = l.conns[last]
-	l.conns[last].watched.at = c.watched.at
-	l.conns[last] = nil
-	l.conns = l.conns[:last]
+	last := len(p.conns) - 1
+	p.conns[c.watched.at-1] = p.conns[last]
+	p.conns[last].watched.at = c.watched.at
+	p.conns[last] = nil
+	p.conns = p.conns[:last]
 	c.watched.at = 0
 }
 
 // begin notes that a connection has a request.
-func (l *lookout) begin(c *conn) {
-	if c.watched.turns.Add(1); !l.isRunning.Load() && l.isRunning.CompareAndSwap(false, true) {
-		time.AfterFunc(l.every, l.tick)
+func (p *disconnectPoller) begin(c *conn) {
+	if c.watched.turns.Add(1); !p.isRunning.Load() && p.isRunning.CompareAndSwap(false, true) {
+		time.AfterFunc(p.every, p.tick)
 	}
 }
 
 // tick looks, and has itself called again until no connection has had a request for a while.
-func (l *lookout) tick() {
-	l.looking.Lock()
-	defer l.looking.Unlock()
+func (p *disconnectPoller) tick() {
+	p.looking.Lock()
+	defer p.looking.Unlock()
 	began := time.Now()
-	if l.idle++; l.look() {
-		l.idle = 0
+	if p.idle++; p.look() {
+		p.idle = 0
 	}
-	if l.idle > idleLooks {
-		l.isRunning.Store(false)
-		if !l.look() || !l.isRunning.CompareAndSwap(false, true) { // a request may have begun right before
+	if p.idle > idleLooks {
+		p.isRunning.Store(false)
+		if !p.look() || !p.isRunning.CompareAndSwap(false, true) { // a request may have begun right before
 			return
 		}
 	}
-	time.AfterFunc(l.every+mostOfTime*min(time.Since(began), time.Second), l.tick)
+	time.AfterFunc(p.every+mostOfTime*min(time.Since(began), time.Second), p.tick)
 }
 
 // look looks at the clients that have waited since the last look, and reports whether any connection has, or had, a request.
-func (l *lookout) look() (isBusy bool) {
-	l.mu.Lock()
-	for _, c := range l.conns {
+func (p *disconnectPoller) look() (isBusy bool) {
+	p.mu.Lock()
+	for _, c := range p.conns {
 		turns := c.watched.turns.Load()
 		isServed := turns%2 == 1
 		if isServed && turns == c.watched.seen {
-			l.aged, l.turns = append(l.aged, c), append(l.turns, turns)
+			p.aged, p.turns = append(p.aged, c), append(p.turns, turns)
 		}
 		isBusy = isBusy || isServed || turns != c.watched.seen
 		c.watched.seen = turns
 	}
-	l.mu.Unlock()
-	l.lookAt()
-	clear(l.aged)
-	clear(l.looks)
-	l.aged, l.turns, l.looks = l.aged[:0], l.turns[:0], l.looks[:0]
+	p.mu.Unlock()
+	p.lookAt()
+	clear(p.aged)
+	clear(p.looks)
+	p.aged, p.turns, p.looks = p.aged[:0], p.turns[:0], p.looks[:0]
 	return isBusy
 }
 
 // lookAt looks at those clients, and notes which have left.
-func (l *lookout) lookAt() {
+func (p *disconnectPoller) lookAt() {
 	known := 0
-	for i, c := range l.aged {
+	for i, c := range p.aged {
 		under, isOver := underlying(c.socket.Conn)
 		socket := rawOf(under)
 		if socket == nil {
 			continue
 		}
-		l.aged[known], l.turns[known] = c, l.turns[i]
+		p.aged[known], p.turns[known] = c, p.turns[i]
 		known++
-		l.looks = append(l.looks, peek.Look{Socket: socket, ServesHalf: c.at.ServesHalf(), Reads: isOver})
+		p.looks = append(p.looks, peek.Look{Socket: socket, ServesHalf: c.at.ServesHalf(), Reads: isOver})
 	}
-	l.polls = peek.Looks(l.looks, l.polls)
-	for i := range l.looks {
-		c := l.aged[i]
-		hasLeft := l.looks[i].HasEnded
-		if !hasLeft && l.looks[i].IsReadable && !l.looks[i].ServesHalf {
-			hasLeft = c.hasSaidGoodbye(l.turns[i])
+	p.polls = peek.Looks(p.looks, p.polls)
+	for i := range p.looks {
+		c := p.aged[i]
+		hasLeft := p.looks[i].HasEnded
+		if !hasLeft && p.looks[i].IsReadable && !p.looks[i].ServesHalf {
+			hasLeft = c.hasSaidGoodbye(p.turns[i])
 		}
-		if hasLeft && c.watched.turns.Load() == l.turns[i] {
+		if hasLeft && c.watched.turns.Load() == p.turns[i] {
 			c.client.Leave()
 		}
 	}

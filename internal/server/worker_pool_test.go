@@ -7,28 +7,28 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// A task is work that ends when it is told to.
-type task struct{ begun, end chan struct{} }
+// A blockedTask ends when it is told to.
+type blockedTask struct{ begun, end chan struct{} }
 
-func newTask() *task { return &task{make(chan struct{}), make(chan struct{})} }
+func newTask() *blockedTask { return &blockedTask{make(chan struct{}), make(chan struct{})} }
 
-func (t *task) serve() {
+func (t *blockedTask) serve() {
 	close(t.begun)
 	<-t.end
 }
 
-// idleOf returns how many goroutines of a crew are idle.
-func idleOf(c *crew) int {
+// idleWorkers returns how many goroutines of a pool are idle.
+func idleWorkers(c *workerPool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.idle)
 }
 
-// TestCrew: work goes to idle goroutines, those that are not needed are dismissed, and so are all in the end.
-func TestCrew(t *testing.T) {
-	var c crew
+// TestWorkerPool: work goes to idle goroutines, those that are not needed are dismissed, and so are all in the end.
+func TestWorkerPool(t *testing.T) {
+	var c workerPool
 	together := func(n int) (end func()) {
-		all := make([]*task, n)
+		all := make([]*blockedTask, n)
 		for i := range all {
 			all[i] = newTask()
 			c.serve(all[i])
@@ -44,7 +44,7 @@ func TestCrew(t *testing.T) {
 	}
 	idle := func(n int) {
 		t.Helper()
-		testutil.Eventually(t, "goroutines to be idle", func() bool { return idleOf(&c) == n })
+		testutil.Eventually(t, "goroutines to be idle", func() bool { return idleWorkers(&c) == n })
 	}
 	together(mostIdle + 3)()
 	idle(mostIdle)
@@ -69,9 +69,9 @@ func TestCrew(t *testing.T) {
 	idle(0)
 }
 
-// TestCrewTogether: each piece of work is served once, however callers meet the end.
-func TestCrewTogether(t *testing.T) {
-	var c crew
+// TestWorkerPoolTogether: each piece of work is served once, however callers meet the end.
+func TestWorkerPoolTogether(t *testing.T) {
+	var c workerPool
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {

@@ -32,8 +32,8 @@ const (
 	sixAddresses  = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07" + "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08" + "\xc0\x00\x01\xbb"
 )
 
-// introductions are headers of the PROXY protocol, and the client that they name: "-" is the peer itself, "" that the header is refused.
-var introductions = []struct{ name, header, client string }{
+// proxyHeaders are headers of the PROXY protocol, and the client that they name: "-" is the peer itself, "" that the header is refused.
+var proxyHeaders = []struct{ name, header, client string }{
 	{"1, TCP4", "PROXY TCP4 10.1.2.3 10.0.0.1 49152 443\r\n", "10.1.2.3"},
 	{"1, TCP6", "PROXY TCP6 2001:db8::7 2001:db8::8 49152 443\r\n", "2001:db8::7"},
 	{"1, UNKNOWN", "PROXY UNKNOWN\r\n", "-"},
@@ -63,11 +63,11 @@ var introductions = []struct{ name, header, client string }{
 	{"2, TCP4", binaryHeader(0x21, 0x11, 12, fourAddresses), "10.1.2.3"},
 	{"2, TCP6", binaryHeader(0x21, 0x21, 36, sixAddresses), "2001:db8::7"},
 	{"2, TCP4 and what follows", binaryHeader(0x21, 0x11, 12+7, fourAddresses+"\x04\x00\x04abcd"), "10.1.2.3"},
-	{"2, the longest", binaryHeader(0x21, 0x11, mostFollowing, fourAddresses+"\x04"+string([]byte{byte((mostFollowing - 15) >> 8), (mostFollowing - 15) & 0xff})+strings.Repeat("x", mostFollowing-15)), "10.1.2.3"},
+	{"2, the longest", binaryHeader(0x21, 0x11, maxHeaderV2, fourAddresses+"\x04"+string([]byte{byte((maxHeaderV2 - 15) >> 8), (maxHeaderV2 - 15) & 0xff})+strings.Repeat("x", maxHeaderV2-15)), "10.1.2.3"},
 	{"2, LOCAL", binaryHeader(0x20, 0x00, 0, ""), "-"},
 	{"2, LOCAL with addresses", binaryHeader(0x20, 0x11, 12, fourAddresses), "-"},
 	{"2, UNSPEC", binaryHeader(0x21, 0x00, 0, ""), "-"},
-	{"2, one byte too long", binaryHeader(0x21, 0x11, mostFollowing+1, fourAddresses+strings.Repeat("x", mostFollowing-11)), ""},
+	{"2, one byte too long", binaryHeader(0x21, 0x11, maxHeaderV2+1, fourAddresses+strings.Repeat("x", maxHeaderV2-11)), ""},
 	{"2, as long as can be", binaryHeader(0x21, 0x11, 0xffff, fourAddresses), ""},
 	{"2, addresses that are too short", binaryHeader(0x21, 0x11, 11, fourAddresses[:11]), ""},
 	{"2, addresses of the shorter family", binaryHeader(0x21, 0x21, 12, fourAddresses), ""},
@@ -83,17 +83,17 @@ var introductions = []struct{ name, header, client string }{
 	{"short", "GET /", ""},
 }
 
-// TestReadIntroduction: a header is read as a whole and no byte of what follows it, in whatever pieces it comes.
-func TestReadIntroduction(t *testing.T) {
+// TestReadProxyHeader: a header is read as a whole and no byte of what follows it, in whatever pieces it comes.
+func TestReadProxyHeader(t *testing.T) {
 	const request = "GET / HTTP/1.1\r\n"
-	for _, c := range introductions {
+	for _, c := range proxyHeaders {
 		for _, in := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader} {
 			left := strings.NewReader(c.header)
 			isWhole := c.client != ""
 			if isWhole {
 				left = strings.NewReader(c.header + request)
 			}
-			got, err := readIntroduction(in(left))
+			got, err := readProxyHeader(in(left))
 			switch rest, _ := io.ReadAll(left); {
 			case !isWhole && err == nil:
 				t.Errorf("%s: is taken as %v", c.name, got)
@@ -108,22 +108,22 @@ func TestReadIntroduction(t *testing.T) {
 	}
 }
 
-// FuzzIntroduction: what is taken is what the library takes of the same bytes, and the library writes it in the same way again.
-func FuzzIntroduction(f *testing.F) {
-	for _, c := range introductions {
+// FuzzProxyHeader: what is taken is what the library takes of the same bytes, and the library writes it in the same way again.
+func FuzzProxyHeader(f *testing.F) {
+	for _, c := range proxyHeaders {
 		f.Add([]byte(c.header))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		left := bytes.NewReader(in)
-		client, err := readIntroduction(iotest.OneByteReader(left))
+		client, err := readProxyHeader(iotest.OneByteReader(left))
 		if err != nil {
 			return
 		}
 		used := in[:len(in)-left.Len()]
-		if len(used) > 16+mostFollowing {
+		if len(used) > 16+maxHeaderV2 {
 			t.Fatalf("%d bytes are read", len(used))
 		}
-		again, err := clientOf(used)
+		again, err := clientOfHeader(used)
 		if err != nil || again != client {
 			t.Fatalf("%q: %v, then %v %v", used, client, again, err)
 		}
@@ -136,28 +136,28 @@ func FuzzIntroduction(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := readIntroduction(bytes.NewReader(written)); err != nil || got.Unmap() != client.Unmap() {
+		if got, err := readProxyHeader(bytes.NewReader(written)); err != nil || got.Unmap() != client.Unmap() {
 			t.Fatalf("%q: written as %q, which is %v, %v", used, written, got, err)
 		}
 	})
 }
 
-// introduced are listeners on which a peer has to begin by the PROXY protocol.
-func introduced(from string, with *credentials.Value[*credentials.Server]) *listeners.Set {
+// proxyListeners are listeners on which a peer has to begin by the PROXY protocol.
+func proxyListeners(from string, with *credentials.Value[*credentials.Server]) *listeners.Set {
 	s, _ := listeners.New([]*listeners.Listener{{Name: "a", Addresses: []string{""}, TLS: with, Proxies: []netip.Prefix{netip.MustParsePrefix(from)}}})
 	return s
 }
 
-// TestIntroduced: the client that a peer names counts as the peer, by TLS and without. A peer that names none is cut and counted.
-func TestIntroduced(t *testing.T) {
+// TestProxyProtocol: the client that a peer names counts as the peer, by TLS and without. A peer that names none is cut and counted.
+func TestProxyProtocol(t *testing.T) {
 	for _, overTLS := range []bool{false, true} {
-		var notIntroduced atomic.Int64
+		var badHeaders atomic.Int64
 		o := Options{
-			Listeners: introduced("127.0.0.0/8", nil), NotIntroduced: func() { notIntroduced.Add(1) }, HeadTimeout: testutil.Patience,
+			Listeners: proxyListeners("127.0.0.0/8", nil), BadProxyHeader: func() { badHeaders.Add(1) }, HeadTimeout: testutil.Patience,
 			TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 		}
 		if overTLS {
-			o.Listeners = introduced("127.0.0.0/8", h1test.NewTLS(t, credentials.ServerFiles{}).Server)
+			o.Listeners = proxyListeners("127.0.0.0/8", h1test.NewTLS(t, credentials.ServerFiles{}).Server)
 		}
 		seen := make(chan *Peer, 1)
 		_, addr := startServer(t, o, func(r *Request) {
@@ -166,11 +166,11 @@ func TestIntroduced(t *testing.T) {
 			reply(r, 200)
 		})
 		addr = strings.TrimPrefix(addr, h1test.SecureScheme)
-		for _, c := range introductions {
+		for _, c := range proxyHeaders {
 			if strings.Contains(c.name, "1, without an end") || strings.Contains(c.name, "truncated") || strings.Contains(c.name, "alone") || c.name == "short" || strings.HasPrefix(c.name, "2, as long") {
 				continue // what is not whole is awaited
 			}
-			before := notIntroduced.Load()
+			before := badHeaders.Load()
 			nc, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)
@@ -181,7 +181,7 @@ func TestIntroduced(t *testing.T) {
 				if got, _ := io.ReadAll(nc); len(got) > 0 {
 					t.Errorf("%s: answered %q", c.name, got)
 				}
-				testutil.Eventually(t, c.name+" to be counted", func() bool { return notIntroduced.Load() == before+1 })
+				testutil.Eventually(t, c.name+" to be counted", func() bool { return badHeaders.Load() == before+1 })
 				_ = nc.Close()
 				continue
 			}
@@ -206,18 +206,18 @@ func TestIntroduced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := notIntroduced.Load()
+		before := badHeaders.Load()
 		_ = probe.(*net.TCPConn).CloseWrite()
 		_, _ = io.ReadAll(probe)
-		if notIntroduced.Load() != before {
+		if badHeaders.Load() != before {
 			t.Error("a probe of the port is counted")
 		}
 	}
 }
 
-// TestNotIntroducing: who is not trusted to name clients is refused with a header that does.
-func TestNotIntroducing(t *testing.T) {
-	_, addr := startServer(t, Options{Listeners: introduced("10.0.0.0/8", nil)}, func(r *Request) {
+// TestProxyProtocolUntrusted: who is not trusted to name clients is refused with a header that does.
+func TestProxyProtocolUntrusted(t *testing.T) {
+	_, addr := startServer(t, Options{Listeners: proxyListeners("10.0.0.0/8", nil)}, func(r *Request) {
 		code := 200
 		if r.Refusal != nil {
 			code = int(r.Refusal.ErrStatus.Code)
@@ -225,7 +225,7 @@ func TestNotIntroducing(t *testing.T) {
 		reply(r, code)
 	})
 	addr = strings.TrimPrefix(addr, h1test.SecureScheme)
-	for _, c := range introductions {
+	for _, c := range proxyHeaders {
 		if c.client == "" {
 			continue
 		}
@@ -242,10 +242,10 @@ func TestNotIntroducing(t *testing.T) {
 	}
 }
 
-// TestIntroductionDeadline: a header must come in time, and a shutdown does not wait for it.
-func TestIntroductionDeadline(t *testing.T) {
-	var notIntroduced atomic.Int64
-	s, addr := startServer(t, Options{Listeners: introduced("127.0.0.1/32", nil), HeadTimeout: 50 * time.Millisecond, NotIntroduced: func() { notIntroduced.Add(1) }}, nil)
+// TestProxyProtocolDeadline: a header must come in time, and a shutdown does not wait for it.
+func TestProxyProtocolDeadline(t *testing.T) {
+	var badHeaders atomic.Int64
+	s, addr := startServer(t, Options{Listeners: proxyListeners("127.0.0.1/32", nil), HeadTimeout: 50 * time.Millisecond, BadProxyHeader: func() { badHeaders.Add(1) }}, nil)
 	addr = strings.TrimPrefix(addr, h1test.SecureScheme)
 	for _, begun := range []string{"", "PROXY TCP4 10.1.", string(proxyproto.SIGV2)} {
 		nc, _ := h1test.Dial(t, addr)
@@ -254,8 +254,8 @@ func TestIntroductionDeadline(t *testing.T) {
 			t.Errorf("%q: %q, %v", begun, got, err)
 		}
 	}
-	if notIntroduced.Load() != 3 {
-		t.Errorf("%d are counted", notIntroduced.Load())
+	if badHeaders.Load() != 3 {
+		t.Errorf("%d are counted", badHeaders.Load())
 	}
 	o := *s.settings.Load()
 	o.HeadTimeout = time.Hour

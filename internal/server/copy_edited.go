@@ -47,7 +47,7 @@ func (s *stream) endEarly(e Editor, sent int64, interrupted error) (int64, error
 	}
 	out := s.server.buffers.copy()
 	defer s.server.buffers.putCopy(out)
-	p := part{memory: out[:0]}
+	p := editedChunk{memory: out[:0]}
 	p.begin(s)
 	if encoder, is := e.(interface {
 		CloseEarly(dst []byte) ([]byte, error)
@@ -72,7 +72,7 @@ func (s *stream) copyEditedPart(e Editor) (sent int, err error) {
 	defer buffers.putCopy(in)
 	defer buffers.putCopy(out)
 	n, failed := s.readArrived(in[:])
-	p := part{memory: out[:0]}
+	p := editedChunk{memory: out[:0]}
 	p.begin(s)
 	for src := in[:n]; len(src) > 0 && err == nil; {
 		var used int
@@ -102,8 +102,8 @@ func (s *stream) copyEditedPart(e Editor) (sent int, err error) {
 	return p.sent, err
 }
 
-// part is sent at once: the head, if it has not left yet, and a chunk.
-type part struct {
+// An editedChunk is sent at once: the head, if it has not left yet, and a chunk of the edited body.
+type editedChunk struct {
 	memory []byte // for bytes, if it suffices
 	bytes  []byte // room for what stands before the chunk, and its data
 	start  int    // of the data
@@ -111,7 +111,7 @@ type part struct {
 }
 
 // begin makes room for head and size line.
-func (p *part) begin(s *stream) {
+func (p *editedChunk) begin(s *stream) {
 	p.start = len(s.head)
 	if s.framing == byChunks {
 		p.start += len("1234567890\r\n")
@@ -120,7 +120,7 @@ func (p *part) begin(s *stream) {
 }
 
 // send sends what there is, and the end of the body if it is the last part.
-func (p *part) send(s *stream, isLast bool) error {
+func (p *editedChunk) send(s *stream, isLast bool) error {
 	n, from := len(p.bytes)-p.start, p.start
 	if s.framing == byChunks {
 		if n > 0 {

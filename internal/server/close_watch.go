@@ -6,9 +6,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/peek"
 )
 
-// A departure is a look-out for the client's closing of the connection, while it reads an answer that may last. Most such
-// clients send nothing: no goroutine waits before something comes.
-type departure struct {
+// A closeWatch notices that the client closes the connection while it reads an answer that may last. Most such clients send
+// nothing: no goroutine waits before something comes.
+type closeWatch struct {
 	conn    *conn
 	gone    func()
 	wait    func() error
@@ -25,15 +25,15 @@ func (c *conn) onClose(gone func()) (stop func()) {
 		return func() {}
 	}
 	c.socket.setReadDeadline(time.Time{})
-	c.watched.turns.Add(1) // the lookout need not ask about it
-	d := &departure{conn: c, gone: gone, wait: wait, over: make(chan struct{})}
+	c.watched.turns.Add(1) // the poller need not ask about it
+	d := &closeWatch{conn: c, gone: gone, wait: wait, over: make(chan struct{})}
 	if !c.server.watch(&d.waiting, c.silentSocket(), time.Time{}, func(bool) { go d.watch() }) {
 		go d.watch()
 	}
 	return d.stop
 }
 
-func (d *departure) stop() {
+func (d *closeWatch) stop() {
 	c := d.conn
 	c.watched.turns.Add(1)
 	if c.server.forget(&d.waiting) {
@@ -44,16 +44,16 @@ func (d *departure) stop() {
 	c.socket.setReadDeadline(time.Time{})
 }
 
-func (d *departure) watch() {
+func (d *closeWatch) watch() {
 	defer close(d.over)
-	if d.sees() {
+	if d.hasClosed() {
 		d.gone()
 	}
 }
 
-// sees reads what the client sends into the buffer, which nothing else uses meanwhile. It returns
+// hasClosed reads what the client sends into the buffer, which nothing else uses meanwhile. It returns
 // true when the client has closed the connection.
-func (d *departure) sees() (gone bool) {
+func (d *closeWatch) hasClosed() (gone bool) {
 	in := &d.conn.in
 	for {
 		if err := d.wait(); err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 )
 
-// ahead sends an answer that is read from its backend faster than the client takes it, so that the request is over for
+// readAhead sends an answer that is read from its backend faster than the client takes it, so that the request is over for
 // all but the client. One goroutine gives it parts, another one sends them.
 //
 // What waits is held in buffers of the client's share of the memory. Without a further one it is read at the pace of the
 // client, as it would be without read-ahead.
-type ahead struct {
+type readAhead struct {
 	out       sender
 	pool      *buffers
 	share     memory.Share
@@ -20,7 +20,7 @@ type ahead struct {
 
 	mu      sync.Mutex
 	changed sync.Cond
-	waiting []waitingPart
+	waiting []queuedBuffer
 	buffers int   // that are held, the one that is being sent included
 	ended   bool  // no part follows
 	isWhole bool  // the last part was given, and its end was not sent yet
@@ -28,23 +28,23 @@ type ahead struct {
 	lost    int64 // bytes that were not sent
 }
 
-// A waitingPart is a part of an answer that is to be sent.
-type waitingPart struct {
+// A queuedBuffer holds a part of an answer until it is sent.
+type queuedBuffer struct {
 	memory *[copyBuffer]byte
 	n      int
 	// isTaken says that the buffer is of the client's share. One is not.
 	isTaken bool
 }
 
-func newAhead(out sender, pool *buffers, share memory.Share, interrupt func()) *ahead {
-	a := &ahead{out: out, pool: pool, share: share, interrupt: interrupt, done: make(chan struct{})}
+func newReadAhead(out sender, pool *buffers, share memory.Share, interrupt func()) *readAhead {
+	a := &readAhead{out: out, pool: pool, share: share, interrupt: interrupt, done: make(chan struct{})}
 	a.changed.L = &a.mu
 	go a.run()
 	return a
 }
 
 // send takes a part. It waits only if there is no memory for it.
-func (a *ahead) send(p []byte, isLast bool) error {
+func (a *readAhead) send(p []byte, isLast bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(p) > 0 {
@@ -65,24 +65,24 @@ func (a *ahead) send(p []byte, isLast bool) error {
 }
 
 // hasRoom reports whether there is room in the last buffer that waits.
-func (a *ahead) hasRoom() bool {
+func (a *readAhead) hasRoom() bool {
 	n := len(a.waiting)
 	return n > 0 && a.waiting[n-1].n < copyBuffer
 }
 
 // add adds a buffer, if there may be another one. An answer that waits for nothing else has one.
-func (a *ahead) add() bool {
+func (a *readAhead) add() bool {
 	isTaken := a.buffers > 0
 	if isTaken && !a.share.Take(copyBuffer) {
 		return false
 	}
 	a.buffers++
-	a.waiting = append(a.waiting, waitingPart{memory: a.pool.copy(), isTaken: isTaken})
+	a.waiting = append(a.waiting, queuedBuffer{memory: a.pool.copy(), isTaken: isTaken})
 	return true
 }
 
 // finish waits until all is sent, and returns how many bytes were not.
-func (a *ahead) finish() (lost int64, err error) {
+func (a *readAhead) finish() (lost int64, err error) {
 	a.mu.Lock()
 	a.ended = true
 	a.changed.Broadcast()
@@ -92,7 +92,7 @@ func (a *ahead) finish() (lost int64, err error) {
 }
 
 // run sends what waits.
-func (a *ahead) run() {
+func (a *readAhead) run() {
 	defer close(a.done)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +100,7 @@ func (a *ahead) run() {
 		for len(a.waiting) == 0 && !a.ended {
 			a.changed.Wait()
 		}
-		var one waitingPart // none: what is left to send is the end
+		var one queuedBuffer // none: what is left to send is the end
 		if len(a.waiting) > 0 {
 			one, a.waiting = a.waiting[0], a.waiting[1:]
 		} else if !a.isWhole {
@@ -119,7 +119,7 @@ func (a *ahead) run() {
 }
 
 // sendOut sends a part, while others come.
-func (a *ahead) sendOut(p *waitingPart, isLast bool) error {
+func (a *readAhead) sendOut(p *queuedBuffer, isLast bool) error {
 	if isLast {
 		a.isWhole = false
 	}
@@ -131,7 +131,7 @@ func (a *ahead) sendOut(p *waitingPart, isLast bool) error {
 	return a.out.sendPart(p.memory[:p.n], isLast)
 }
 
-func (a *ahead) giveBack(p *waitingPart) {
+func (a *readAhead) giveBack(p *queuedBuffer) {
 	if p.memory == nil {
 		return
 	}

@@ -81,8 +81,8 @@ func (s *textStream) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// aheadOf starts a server whose answers are streams of n bytes that are read ahead, by length or in chunks.
-func aheadOf(t *testing.T, o Options, n int, share memory.Share, read chan<- struct{}) (address string) {
+// readAheadServer starts a server whose answers are streams of n bytes that are read ahead, by length or in chunks.
+func readAheadServer(t *testing.T, o Options, n int, share memory.Share, read chan<- struct{}) (address string) {
 	t.Helper()
 	_, address = startServer(t, o, func(r *Request) {
 		s := &textStream{left: n, length: int64(n)}
@@ -96,7 +96,7 @@ func aheadOf(t *testing.T, o Options, n int, share memory.Share, read chan<- str
 		}
 		m.Receive(200, []byte(lines))
 		m.SetStream(s)
-		_, _ = r.SendStream(&m, Whole, nil, &Ahead{Share: share, Done: func() { read <- struct{}{} }})
+		_, _ = r.SendStream(&m, Whole, nil, &ReadAhead{Share: share, Done: func() { read <- struct{}{} }})
 	})
 	return address
 }
@@ -107,7 +107,7 @@ func TestReadAhead(t *testing.T) {
 	for _, path := range []string{"/length", "/chunked"} {
 		budget := memory.NewBudget(256<<20, 1)
 		read := make(chan struct{}, 1)
-		address := aheadOf(t, Options{}, n, budget.ShareOf("a"), read)
+		address := readAheadServer(t, Options{}, n, budget.ShareOf("a"), read)
 		nc, br := h1test.Dial(t, address)
 		h1test.Send(t, nc, "GET "+path+" HTTP/1.1\r\nHost: gw\r\n\r\n")
 		<-read
@@ -127,7 +127,7 @@ func TestReadAheadWithoutMemory(t *testing.T) {
 	const n = 24 << 20
 	budget := memory.NewBudget(1<<20, 1)
 	read := make(chan struct{}, 1)
-	address := aheadOf(t, Options{}, n, budget.ShareOf("a"), read)
+	address := readAheadServer(t, Options{}, n, budget.ShareOf("a"), read)
 	nc, br := h1test.Dial(t, address)
 	h1test.Send(t, nc, "GET /length HTTP/1.1\r\nHost: gw\r\n\r\n")
 	if got, _ := h1test.ReadAnswer(t, br, false); len(got.Content) != n {
@@ -144,7 +144,7 @@ func TestReadAheadWithoutMemory(t *testing.T) {
 func TestReadAheadOfNobody(t *testing.T) {
 	budget := memory.NewBudget(16<<20, 1)
 	read := make(chan struct{}, 1)
-	address := aheadOf(t, Options{}, 1<<30, budget.ShareOf("a"), read)
+	address := readAheadServer(t, Options{}, 1<<30, budget.ShareOf("a"), read)
 	nc, _ := h1test.Dial(t, address)
 	h1test.Send(t, nc, "GET /length HTTP/1.1\r\nHost: gw\r\n\r\n")
 	testutil.Becomes(t, true, func() bool { return budget.InUse() > 0 })
@@ -167,13 +167,13 @@ func TestSlowReaderIsCut(t *testing.T) {
 				share = memory.NewBudget(8<<20, 1).ShareOf("a")
 			}
 			done := make(chan error, 1)
-			_, address := startServer(t, Options{DrainRate: 64 << 20, WriteTimeout: 2 * time.Second, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
+			_, address := startServer(t, Options{MinReadRate: 64 << 20, WriteTimeout: 2 * time.Second, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
 				var m message.Response
 				m.Receive(200, []byte("HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"))
 				m.SetStream(&textStream{left: 1 << 30, length: 1 << 30})
-				var ahead *Ahead
+				var ahead *ReadAhead
 				if isAhead {
-					ahead = &Ahead{Share: share, Done: func() {}}
+					ahead = &ReadAhead{Share: share, Done: func() {}}
 				}
 				_, err := r.SendStream(&m, Whole, nil, ahead)
 				done <- err
@@ -219,7 +219,7 @@ func (s *eventStream) Read(p []byte) (int, error) {
 func TestQuietStreamIsNotCut(t *testing.T) {
 	var cut atomic.Int32
 	events := make(chan string)
-	_, address := startServer(t, Options{DrainRate: 1 << 20, WriteTimeout: 20 * time.Millisecond, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
+	_, address := startServer(t, Options{MinReadRate: 1 << 20, WriteTimeout: 20 * time.Millisecond, TooSlow: func() { cut.Add(1) }}, func(r *Request) {
 		var m message.Response
 		m.Receive(200, []byte("HTTP/1.1 200 OK\r\n\r\n"))
 		m.SetStream(&eventStream{textStream{length: -1}, events})

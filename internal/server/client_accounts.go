@@ -10,9 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 )
 
-// accounts say what is known of clients by their addresses, across their connections. Addresses share no lock but with the
-// few of their shard.
-type accounts struct {
+// clientAccounts keep what is known of clients by their addresses, across their connections. An address shares its lock only
+// with the others of its shard.
+type clientAccounts struct {
 	shards [accountShards]accountShard
 	// ran is when a client had the last of its credit for resets, in seconds; 0 is never.
 	ran atomic.Int64
@@ -20,7 +20,7 @@ type accounts struct {
 
 type accountShard struct {
 	mu  sync.Mutex
-	all map[netip.Addr]*account
+	all map[netip.Addr]*clientAccount
 }
 
 const (
@@ -31,8 +31,8 @@ const (
 	clientResets, clientResetsPerSecond = 1000, 250
 )
 
-// An account is that of a client, by its address or, with IPv6, its network: a holder of one has a /64.
-type account struct {
+// A clientAccount is the account of a client, by its address or, with IPv6, its network: a client with one address has a /64.
+type clientAccount struct {
 	memory.Holder
 	shard   *accountShard
 	network netip.Addr
@@ -43,7 +43,7 @@ type account struct {
 }
 
 // open returns the account of an address, which close gives back.
-func (all *accounts) open(addr netip.Addr) *account {
+func (all *clientAccounts) open(addr netip.Addr) *clientAccount {
 	network := networkOf(addr)
 	bytes := network.As16()
 	shard := &all.shards[(bytes[15]^bytes[14]^bytes[13]^bytes[7]^bytes[6]^bytes[5])%accountShards]
@@ -52,9 +52,9 @@ func (all *accounts) open(addr netip.Addr) *account {
 	a := shard.all[network]
 	if a == nil {
 		if shard.all == nil {
-			shard.all = map[netip.Addr]*account{}
+			shard.all = map[netip.Addr]*clientAccount{}
 		}
-		a = &account{shard: shard, network: network, resets: h2.NewGuard(clientResets, clientResetsPerSecond, time.Now())}
+		a = &clientAccount{shard: shard, network: network, resets: h2.NewGuard(clientResets, clientResetsPerSecond, time.Now())}
 		shard.all[network] = a
 	}
 	a.users++
@@ -70,7 +70,7 @@ func networkOf(addr netip.Addr) netip.Addr {
 }
 
 // close ends a use of the account. It is kept while something is to be known of the client, and there is room.
-func (a *account) close() {
+func (a *clientAccount) close() {
 	s := a.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,14 +101,14 @@ func (a *account) close() {
 }
 
 // isBlank reports whether nothing is to be known of the client.
-func (a *account) isBlank(now time.Time) bool {
+func (a *clientAccount) isBlank(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.resets.IsFull(now)
 }
 
 // spendReset counts a stream that the client has had opened for nothing. It returns false if there were too many.
-func (all *accounts) spendReset(a *account) bool {
+func (all *clientAccounts) spendReset(a *clientAccount) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.resets.Spend(1, time.Now) {
@@ -119,7 +119,7 @@ func (all *accounts) spendReset(a *account) bool {
 }
 
 // earnResets gives credit for streams that were answered.
-func (a *account) earnResets(n int) {
+func (a *clientAccount) earnResets(n int) {
 	if n > 0 {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -128,7 +128,7 @@ func (a *account) earnResets(n int) {
 }
 
 // hasResets reports whether the client may reset a stream.
-func (a *account) hasResets() bool {
+func (a *clientAccount) hasResets() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.resets.Has(1, time.Now)

@@ -18,16 +18,16 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-type settled struct {
+type drained struct {
 	ended int
 	err   error
 }
 
-func settle(s *Server, requests, lasting context.Context) <-chan settled {
-	done := make(chan settled, 1)
+func startDrain(s *Server, requests, lasting context.Context) <-chan drained {
+	done := make(chan drained, 1)
 	go func() {
-		n, err := s.Settle(requests, lasting)
-		done <- settled{n, err}
+		n, err := s.Drain(requests, lasting)
+		done <- drained{n, err}
 	}()
 	return done
 }
@@ -40,8 +40,8 @@ func gone() context.Context {
 	return ctx
 }
 
-// TestSettleServes: while a request is in progress that began before, others are served, each as the last of its connection.
-func TestSettleServes(t *testing.T) {
+// TestDrainServes: while a request is in progress that began before, others are served, each as the last of its connection.
+func TestDrainServes(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	s, addr := startServer(t, Options{}, func(r *Request) {
 		if string(r.Head.Target) == "/slow" {
@@ -56,7 +56,7 @@ func TestSettleServes(t *testing.T) {
 	slow, slowReader := h1test.Dial(t, addr)
 	h1test.Send(t, slow, "GET /slow HTTP/1.1\r\nHost: gw\r\n\r\n")
 	<-began
-	done := settle(s, never(), gone())
+	done := startDrain(s, never(), gone())
 	testutil.Eventually(t, "draining", s.Draining)
 	for i := range 3 {
 		nc, br := h1test.Dial(t, addr)
@@ -78,16 +78,16 @@ func TestSettleServes(t *testing.T) {
 	if got, _ := h1test.ReadAnswer(t, slowReader, false); got.StatusCode != 200 {
 		t.Errorf("the request in progress: %d", got.StatusCode)
 	}
-	if got := <-done; got != (settled{}) {
-		t.Errorf("settled with %+v", got)
+	if got := <-done; got != (drained{}) {
+		t.Errorf("drained with %+v", got)
 	}
 	if err := s.Shutdown(never()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestSettleCuts: what is not done in time is cut, and a connection that does nothing is not waited for.
-func TestSettleCuts(t *testing.T) {
+// TestDrainCuts: what is not done in time is cut, and a connection that does nothing is not waited for.
+func TestDrainCuts(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	defer close(finish)
 	s, addr := startServer(t, Options{}, func(*Request) {
@@ -98,8 +98,8 @@ func TestSettleCuts(t *testing.T) {
 	nc, br := h1test.Dial(t, addr)
 	h1test.Send(t, nc, h1test.GetHead+"\r\n")
 	<-began
-	if got := <-settle(s, gone(), gone()); !errors.Is(got.err, context.Canceled) || got.ended != 0 {
-		t.Errorf("settled with %+v", got)
+	if got := <-startDrain(s, gone(), gone()); !errors.Is(got.err, context.Canceled) || got.ended != 0 {
+		t.Errorf("drained with %+v", got)
 	}
 	if rest, err := io.ReadAll(br); len(rest) > 0 || err != nil && !h1test.IsReset(err) {
 		t.Errorf("the client got %q, %v", rest, err)
@@ -137,15 +137,15 @@ func mustEnd(t *testing.T, who string, r io.Reader) {
 	}
 }
 
-// TestSettleTunnels: a tunnel goes on until its own limit, and no longer, whether its ends take bytes or not. That it is
+// TestDrainTunnels: a tunnel goes on until its own limit, and no longer, whether its ends take bytes or not. That it is
 // ended is no error.
-func TestSettleTunnels(t *testing.T) {
+func TestDrainTunnels(t *testing.T) {
 	s, address, ends := tunnelServer(t)
 	client, far := openTunnel(t, address, ends)
 	stuck, _ := openTunnel(t, address, ends) // its other end takes nothing
 	go func() { _, _ = stuck.Write(make([]byte, 16<<20)) }()
 	limit, end := context.WithCancel(context.Background())
-	done := settle(s, gone(), limit)
+	done := startDrain(s, gone(), limit)
 	testutil.Eventually(t, "draining", s.Draining)
 	h1test.Send(t, client, "still here")
 	h1test.Expect(t, far, "still here")
@@ -155,8 +155,8 @@ func TestSettleTunnels(t *testing.T) {
 	mustEnd(t, "the backend", far)
 	mustEnd(t, "a late client", late)
 	mustEnd(t, "its backend", lateFar)
-	if got := <-done; got != (settled{ended: 3}) {
-		t.Errorf("settled with %+v", got)
+	if got := <-done; got != (drained{ended: 3}) {
+		t.Errorf("drained with %+v", got)
 	}
 	testutil.Eventually(t, "no connection", func() bool { return s.Open() == 0 })
 }
@@ -172,9 +172,9 @@ func TestShutdownTunnels(t *testing.T) {
 	mustEnd(t, "the backend", far)
 }
 
-// TestSettleStreams: a stream of events goes on while others are waited for, and ends with the shutdown. What would last ends
+// TestDrainStreams: a stream of events goes on while others are waited for, and ends with the shutdown. What would last ends
 // with its limit, and not as a complete answer.
-func TestSettleStreams(t *testing.T) {
+func TestDrainStreams(t *testing.T) {
 	for flow, name := range map[Flow]string{Events: "events", Lasting: "a log"} {
 		t.Run(name, func(t *testing.T) {
 			url, conns := h1test.Driven(t)
@@ -190,12 +190,12 @@ func TestSettleStreams(t *testing.T) {
 				t.Fatal(err)
 			}
 			h1test.Expect(t, resp.Body, "hello")
-			got := <-settle(s, never(), gone())
+			got := <-startDrain(s, never(), gone())
 			if flow == Events {
 				h1test.Send(t, backend, "5\r\nworld\r\n")
 				h1test.Expect(t, resp.Body, "world")
-				if err := s.Shutdown(never()); err != nil || got != (settled{}) {
-					t.Errorf("settled with %+v; the shutdown: %v", got, err)
+				if err := s.Shutdown(never()); err != nil || got != (drained{}) {
+					t.Errorf("drained with %+v; the shutdown: %v", got, err)
 				}
 				if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
 					t.Errorf("then the client reads %q, %v", rest, err)
@@ -206,7 +206,7 @@ func TestSettleStreams(t *testing.T) {
 				t.Errorf("then the client reads %q, %v", rest, err)
 			}
 			if got.err != nil {
-				t.Errorf("settled with %+v", got)
+				t.Errorf("drained with %+v", got)
 			}
 			if err := s.Shutdown(never()); err != nil {
 				t.Error(err)
@@ -215,8 +215,8 @@ func TestSettleStreams(t *testing.T) {
 	}
 }
 
-// TestSettleUnderLoad: requests that follow each other without an end hold no shutdown up, and none of them is cut.
-func TestSettleUnderLoad(t *testing.T) {
+// TestDrainUnderLoad: requests that follow each other without an end hold no shutdown up, and none of them is cut.
+func TestDrainUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := make(chan struct{})
 		s := New(Options{}, func(r *Request) {
@@ -253,10 +253,10 @@ func TestSettleUnderLoad(t *testing.T) {
 		start := time.Now()
 		limit, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		s.Drain()
+		s.BeginDrain()
 		time.Sleep(2 * time.Second) // each answer says goodbye from now on
-		if n, err := s.Settle(limit, gone()); n != 0 || err != nil {
-			t.Errorf("settled with %d, %v", n, err)
+		if n, err := s.Drain(limit, gone()); n != 0 || err != nil {
+			t.Errorf("drained with %d, %v", n, err)
 		}
 		listener.Lock()
 		isClosed = true
