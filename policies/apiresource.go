@@ -128,6 +128,7 @@ func (l *loader) described(
 	compiled := described.compiled
 	if compiled != nil {
 		l.plans.note(o, compiled.Programs())
+		l.failing(o, compiled.Programs())
 	}
 	loaded := loadedResource{Resource: r, compiled: compiledResource{schema: compiled, unfilled: described.unfilled}, at: origin{o, at.String()}, rollout: a.Spec.Rollout}
 	if v != nil {

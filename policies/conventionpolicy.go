@@ -85,6 +85,7 @@ func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPo
 		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")
 	case compiled != nil:
 		l.plans.note(o, compiled.Programs())
+		l.failing(o, compiled.Programs())
 		l.reads.expressions(o, compiled.Programs())
 		c.all = append(c.all, loadedConvention{o, p.Spec.Rollout, compiled})
 	}

@@ -42,6 +42,7 @@ func (l *loader) customResourceDefinition(o *manifest.Object, crd *apiextensions
 		})
 	}
 	l.plans.note(o, programs)
+	l.failing(o, programs)
 }
 
 // definedVersions are the versions of a definition, compiled and as they are written; none if something is wrong with it.

@@ -36,6 +36,7 @@ func (e *errorTemplates) take(l *loader, o *manifest.Object, t *ErrorTemplate) {
 	}
 	if e.all[t.Name] = compiled; compiled != nil {
 		l.plans.note(o, compiled.Programs())
+		l.failing(o, compiled.Programs())
 	}
 }
 

@@ -376,6 +376,7 @@ func (l *loader) policyException(o *manifest.Object, p *terms.PolicyException) {
 			compiled.SetFrom(from.String())
 		}
 		l.plans.note(o, compiled.Programs())
+		l.failing(o, compiled.Programs())
 		l.reads.expressions(o, compiled.Programs())
 	}
 }

@@ -46,6 +46,7 @@ func (l *loader) openAPI(o *manifest.Object) {
 		})
 	}
 	l.plans.note(o, d.programs)
+	l.failing(o, d.programs)
 	l.plans.noteAnswers(o)
 }
 

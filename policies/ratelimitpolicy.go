@@ -133,6 +133,7 @@ func (a *rateLimits) take(l *loader, o *manifest.Object, p *RateLimitPolicy) {
 	l.useScope(o, r.Scope, inSpec)
 	programs := append(slices.Clone(r.Conditions), r.KeyProgram, r.Cost)
 	l.plans.note(o, programs)
+	l.failing(o, programs)
 	l.reads.expressions(o, programs)
 	l.reads.limit(o, r)
 	a.share(l, o, s, r)

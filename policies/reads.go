@@ -14,8 +14,10 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // requestReads are the places in policy files that read what a gateway may not know of a request.
@@ -64,20 +66,8 @@ func each(o *manifest.Object, programs []*cel.Program, reads func(*cel.Program) 
 	if len(sources) == 0 {
 		return
 	}
-	found := false
-	var in func(document.Node)
-	in = func(n document.Node) {
-		if n.Kind() == document.String && sources[strings.TrimSpace(n.Str())] {
-			add(finding.Of(o, n.Path()))
-			found = true
-		}
-		for m := n.First(); m.Valid(); m = m.Next() {
-			in(m)
-		}
-	}
-	in(o.Document().Root())
-	if !found { // the text of the expression is not the file's own
-		add(finding.Of(o, "spec"))
+	if !applicability.EachText(o, sources, func(n document.Node, _ bool) { add(finding.Of(o, n.Path())) }) {
+		add(finding.Of(o, "spec")) // the text of the expression is not the file's own
 	}
 }
 
@@ -130,6 +120,7 @@ func (r *requestReads) audit(o *manifest.Object, p *auditv1.Policy) {
 // template notes what a template of Gatekeeper's runs, and what its modules read of the request.
 func (l *loader) template(o *manifest.Object, t *gatekeeper.Template, reads rego.RequestReads) {
 	l.plans.template(o, t)
+	l.failing(o, t.Programs())
 	l.reads.expressions(o, t.Programs())
 	l.modulesRead(reads)
 }
@@ -142,4 +133,16 @@ func (l *loader) modulesRead(reads rego.RequestReads) {
 	for _, e := range reads.Kind {
 		l.reads.addKind(l.regoFinding(e, Warning))
 	}
+}
+
+// failing finds the expressions of an object that always fail.
+func (l *loader) failing(o *manifest.Object, programs []*cel.Program) {
+	programs = slices.DeleteFunc(slices.Clone(programs), func(p *cel.Program) bool { return p == nil })
+	if len(programs) == 0 {
+		return
+	}
+	reuse.OfObject(l.kept, &l.findings, o, "failing", programs[0], func(f *findings) struct{} {
+		f.Found = applicability.AlwaysFails(o, programs)
+		return struct{}{}
+	})
 }

@@ -137,6 +137,7 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 	}
 	policy := c.policy.Governed(l.terms.Terms(p.from, p.spec.Spec.Rollout), from.Usable)
 	l.plans.note(p.from, policy.Programs())
+	l.failing(p.from, policy.Programs())
 	l.reads.expressions(p.from, policy.Programs())
 	l.unfilledByRego(p.from, c.program, spec.MatchConstraints, spec.MatchConditions, kinds)
 	if c.program != nil {

@@ -17,18 +17,6 @@ func decides(path *field.Path) bool {
 	return !isMessage(path) && !strings.HasPrefix(at, "spec.variables[")
 }
 
-// constants finds expressions that fail for every object, of whatever kind, because of the constants in them.
-func (w *warnings) constants(p *Policy) {
-	for _, e := range append(conditions(p), p.Expressions...) {
-		if !decides(e.Field) || w.fails[e.Field.String()].forAll {
-			continue
-		}
-		if fate, err := w.parse(e.Text).ConstantFate(); fate == cel.AlwaysErrs {
-			w.fail(e, cel.FailsAlways, err, true)
-		}
-	}
-}
-
 // fail notes that an expression always fails.
 func (w *warnings) fail(e Expression, prefix string, err error, forAll bool) {
 	at := e.Field.String()

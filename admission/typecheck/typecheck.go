@@ -92,13 +92,12 @@ const maxKinds = 10
 func Check(p *Policy, kinds Kinds) ([]Warning, error) {
 	variables, warnings := field.NewPath("spec", "variables"), newWarnings(p)
 	for i, v := range p.Variables {
-		warnings.constant(p, Expression{variables.Index(i).Child("expression"), v.Expression})
+		warnings.constant(Expression{variables.Index(i).Child("expression"), v.Expression})
 	}
 	expressions := append(conditions(p), p.Expressions...)
 	for _, e := range expressions {
-		warnings.constant(p, e)
+		warnings.constant(e)
 	}
-	warnings.constants(p)
 	if p.Ignores {
 		warnings.counts(p)
 	}
@@ -270,15 +269,15 @@ func (w *warnings) addAll(e Expression, checkers []*checker, check func(*checker
 	}
 }
 
-// constant adds that an expression never has a value, whatever the object.
-func (w *warnings) constant(p *Policy, e Expression) {
+// constant adds that an expression has no value, whatever the object.
+func (w *warnings) constant(e Expression) {
 	err := w.parse(e.Text).AlwaysFails()
-	if err != nil {
-		w.add(e.Field, err.Error())
+	if err == nil {
+		return
 	}
-	if err != nil && decides(e.Field) {
-		at := e.Field.String()
-		w.fails[at] = failure{err.Error(), err.Error(), true}
+	w.add(e.Field, err.Error())
+	if decides(e.Field) {
+		w.fails[e.Field.String()] = failure{err.Error(), err.Error(), true}
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // constantEnv has no variables.
 var constantEnv = sync.OnceValues(func() (*env, error) { return newEnv(nil) })
 
-// AlwaysFails returns why an expression that reads no variable has no value, whatever the request: bool(string(dyn(1.5))).
-// It is nil for every other expression, also for one that has a value because its logic leaves the failing part out.
+// AlwaysFails returns why an expression has no value, whatever the request: it reads no variable and fails, as
+// bool(string(dyn(1.5))) does, or constants in it make it fail, as in self.size / 0. It is nil for every other expression,
+// also for one that has a value because its logic leaves the failing part out.
 func (p *Parsed) AlwaysFails() error {
 	if p.isFailing {
 		return p.failing
@@ -22,10 +23,13 @@ func (p *Parsed) AlwaysFails() error {
 	if tree, _ := p.tree(); tree != nil && !readsVariable(tree) { // else compiling it says what is wrong, if anything is
 		p.failing = alwaysFails(p.text)
 	}
+	if fate, err := p.constantFate(); p.failing == nil && fate == AlwaysErrs {
+		p.failing = errors.New(Prefixed(err, FailsAlways+": "))
+	}
 	return p.failing
 }
 
-// alwaysFails is AlwaysFails of any expression.
+// alwaysFails returns why an expression that reads no variable fails.
 func alwaysFails(expression string) error {
 	e, err := constantEnv()
 	if err != nil {

@@ -14,7 +14,9 @@ func TestAlwaysFails(t *testing.T) {
 		`1 / 0 == 1 || true`:               "",
 		`false ? 1 / 0 == 1 : true`:        "",
 		`[].all(x, x / 0 == 1)`:            "",
-		`object.spec.x == 1 / 0`:           "", // it depends on an object
+		`object.spec.x == 1 / 0`:           "ERROR: <input>:1:20: fails for every object: division by zero\n | object.spec.x == 1 / 0\n | ...................^",
+		`self.x / 0u > 1u`:                 "ERROR: <input>:1:8: fails for every object: division by zero\n | self.x / 0u > 1u\n | .......^",
+		`self.x / 0.0 > 1.0`:               "", // it is infinite
 		`1 / 0 == 1 || object.spec.x == 1`: "",
 		`'a' == 1`:                         "", // of wrong types: compiling it says so
 		`lists.range(2000).all(x, lists.range(2000).all(y, x + y >= 0))`: "", // costs too much, which is another error

@@ -131,8 +131,8 @@ func (c *TypeChecker) Fate(p *Parsed) (Fate, error) {
 	return v.fate, v.why
 }
 
-// ConstantFate returns what is proved of an expression without any type: by the constants in it alone.
-func (p *Parsed) ConstantFate() (Fate, error) {
+// constantFate returns what is proved of an expression without any type: by the constants in it alone.
+func (p *Parsed) constantFate() (Fate, error) {
 	if !mayHaveFaults.MatchString(p.text) {
 		return AnyFate, nil
 	}
@@ -289,7 +289,7 @@ func (j *judge) call(e ast.Expr) Fate {
 			return j.anyOf([]ast.Expr{c.Target()})
 		}
 	case operators.Divide, operators.Modulo:
-		if isLiteral(args[1], types.IntZero) {
+		if isZero(args[1]) {
 			return j.errs(e, "division by zero")
 		}
 	case operators.Index:
@@ -341,8 +341,9 @@ func (j *judge) choice(args []ast.Expr) Fate {
 	return AnyFate
 }
 
-func isLiteral(e ast.Expr, value types.Int) bool {
-	return e.Kind() == ast.LiteralKind && e.AsLiteral() == value
+// isZero reports whether an expression is the integer 0, with a sign or without.
+func isZero(e ast.Expr) bool {
+	return e.Kind() == ast.LiteralKind && (e.AsLiteral() == types.IntZero || e.AsLiteral() == types.Uint(0))
 }
 
 // isOutside reports whether a constant list has no such index.

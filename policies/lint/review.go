@@ -50,7 +50,6 @@ func Review(files []source.File) []finding.Finding {
 		if group, _ := o.GroupVersion(); group == "admissionregistration.k8s.io" || group == "admission-gateway.io" {
 			r.policy(o)
 			r.references(o)
-			r.limit(o)
 		}
 	}
 	r.unusedStates(objects)
@@ -137,19 +136,6 @@ func (r *reviewer) schema(o *manifest.Object, path string, s *apiextensionsv1.JS
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
 		r.schema(o, path+".additionalProperties", s.AdditionalProperties.Schema)
-	}
-}
-
-// limit finds a limit on updates that PATCH requests pass uncounted.
-func (r *reviewer) limit(o *manifest.Object) {
-	p, ok := decode[struct {
-		Spec struct{ Match struct{ Verbs []string } }
-	}](o)
-	if !ok || o.Kind != "RateLimitPolicy" {
-		return
-	}
-	if verbs := p.Spec.Match.Verbs; slices.Contains(verbs, "update") && !slices.Contains(verbs, "patch") {
-		r.At(o, finding.Remark, "spec.match.verbs", "counts no PATCH requests: add 'patch' if they are meant too")
 	}
 }
 
