@@ -19,7 +19,7 @@ var sourcesOfMessages = []string{
 	"internal/storage/complete.go", "internal/storage/common.go", "internal/status/wording.go",
 	"internal/resource/path.go", "internal/resource/slashes.go", "internal/resource/query.go", "internal/resource/plain.go",
 	"internal/jsonschema/alternatives.go", "internal/jsonschema/check.go", "internal/jsonschema/items.go", "internal/jsonschema/members.go",
-	"proxy/admission.go", "proxy/connect.go", "proxy/contract.go", "proxy/documented.go", "proxy/form.go", "proxy/handler.go", "proxy/patch.go", "proxy/mediatype.go", "proxy/resolve.go", "proxy/respond.go", "proxy/write.go",
+	"proxy/admission.go", "proxy/connect.go", "proxy/contract.go", "proxy/documented.go", "proxy/form.go", "proxy/patch.go", "proxy/request.go", "proxy/mediatype.go", "proxy/resolve.go", "proxy/respond.go", "proxy/write.go",
 }
 
 // TestMessages: the page of messages has each message by which a request of a documented operation is refused, as the code
