@@ -58,10 +58,8 @@ type Annotation struct{ Key, Value string }
 
 // Append appends the event as one line of JSON, with the newline, in the order of Kubernetes'
 // members.
-func (e *Event) Append(dst []byte) []byte { return e.append(dst, nil) }
-
-func (e *Event) append(dst []byte, m *memo) []byte {
-	w := writer{dst, m}
+func (e *Event) Append(dst []byte) []byte {
+	w := writer{dst}
 	w.raw(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"`)
 	w.raw(e.Level.String())
 	w.member(`","auditID":`, e.ID)
@@ -74,9 +72,9 @@ func (e *Event) append(dst []byte, m *memo) []byte {
 	w.object(`,"requestObject":`, e.RequestObject)
 	w.object(`,"responseObject":`, e.ResponseObject)
 	w.raw(`,"requestReceivedTimestamp":"`)
-	w.to = m.appendTime(w.to, e.Received)
+	w.to = appendTime(w.to, e.Received)
 	w.raw(`","stageTimestamp":"`)
-	w.to = m.appendTime(w.to, e.At)
+	w.to = appendTime(w.to, e.At)
 	w.raw(`"`)
 	w.annotations(e)
 	w.raw("}\n")
@@ -85,10 +83,7 @@ func (e *Event) append(dst []byte, m *memo) []byte {
 
 // writer writes members of JSON objects that have one member already. Names of members come with all that stands around
 // them, so that each takes one copy.
-type writer struct {
-	to   []byte
-	memo *memo
-}
+type writer struct{ to []byte }
 
 func (w *writer) raw(s string) { w.to = append(w.to, s...) }
 
@@ -140,50 +135,13 @@ func (w *writer) first(from int) {
 	w.raw("}")
 }
 
-// again writes a part that is made of the values, if the memo has it.
-func (w *writer) again(p *part, mark int, values []string) bool {
-	if !p.is(mark, values) {
-		return false
-	}
-	w.to = append(w.to, p.text...)
-	return true
-}
-
 // who writes what the request does, and who sends it.
 func (w *writer) who(e *Event) {
-	var room [maxValues]string
-	u := e.User
-	isKept := w.memo != nil && len(u.Extra) == 0 && 4+len(u.Groups)+len(e.Sources) <= len(room)
-	var values []string
-	if isKept {
-		values = append(append(append(room[:0], e.Info.VerbName(), u.Name, u.UID, e.Agent), u.Groups...), e.Sources...)
-		if w.again(&w.memo.who, len(u.Groups), values) {
-			return
-		}
-	}
-	from := len(w.to)
 	w.member(`,"verb":`, e.Info.VerbName())
 	w.raw(`,"user":`)
-	w.user(u)
+	w.user(e.User)
 	w.list(`,"sourceIPs":`, e.Sources)
 	w.agent(e.Agent)
-	if isKept {
-		w.memo.who.keep(len(u.Groups), values, w.to[from:])
-	}
-}
-
-// pair writes two members that are left out if they are empty.
-func (w *writer) pair(p *part, name, value, other, otherValue string) {
-	values := [...]string{value, otherValue}
-	if p != nil && w.again(p, 0, values[:]) {
-		return
-	}
-	from := len(w.to)
-	w.optional(name, value)
-	w.optional(other, otherValue)
-	if p != nil {
-		p.keep(0, values[:], w.to[from:])
-	}
 }
 
 func (w *writer) user(u *identity.User) {
@@ -220,16 +178,14 @@ func (w *writer) reference(e *Event) {
 	if !i.IsResource {
 		return
 	}
-	var resource, version *part
-	if w.memo != nil {
-		resource, version = &w.memo.resource, &w.memo.version
-	}
 	w.raw(`,"objectRef":`)
 	from := len(w.to)
-	w.pair(resource, `,"resource":`, i.Resource, `,"namespace":`, either(i.Namespace, e.Object.Namespace))
+	w.optional(`,"resource":`, i.Resource)
+	w.optional(`,"namespace":`, either(i.Namespace, e.Object.Namespace))
 	w.optional(`,"name":`, either(i.Name, e.Object.Name))
 	w.optional(`,"uid":`, e.Object.UID)
-	w.pair(version, `,"apiGroup":`, i.Group, `,"apiVersion":`, i.Version)
+	w.optional(`,"apiGroup":`, i.Group)
+	w.optional(`,"apiVersion":`, i.Version)
 	w.optional(`,"resourceVersion":`, e.Object.ResourceVersion)
 	w.optional(`,"subresource":`, i.Subresource)
 	w.first(from)
@@ -279,11 +235,8 @@ func (w *writer) annotations(e *Event) {
 	}
 	w.raw(`,"annotations":`)
 	from := len(w.to)
-	var inForce *part
-	if w.memo != nil {
-		inForce = &w.memo.inForce
-	}
-	w.pair(inForce, `,"`+ConfigurationHash+`":`, e.Configuration, `,"`+PoliciesHash+`":`, e.Policies)
+	w.optional(`,"`+ConfigurationHash+`":`, e.Configuration)
+	w.optional(`,"`+PoliciesHash+`":`, e.Policies)
 	for _, a := range e.Annotations {
 		w.raw(",")
 		w.text(a.Key)

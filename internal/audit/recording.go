@@ -56,7 +56,6 @@ type Recording struct {
 	request     []byte // memory of the objects
 	response    []byte
 	names       []byte // memory of what the reference has
-	memo        *memo  // of the events before
 	omitted     string // why an object is missing
 	withholds   bool   // replaces the object of a Secret, which is not recorded
 }
@@ -91,9 +90,6 @@ func (r *Recording) Begin(a *Auditor, p *Policy, s *Start, newID func() string) 
 		r.decision = Decision{}
 		return err
 	}
-	if r.memo == nil {
-		r.memo = new(memo)
-	}
 	r.auditor, r.reservation = a, reservation
 	r.withholds = s.Info.Group == "" && s.Info.Resource == "secrets" && r.decision.Level < Request
 	r.sources = [2]string{s.Client, s.Peer}
@@ -118,9 +114,6 @@ func (r *Recording) ID() string { return r.event.ID }
 
 // Wants reports whether so much of the request is recorded.
 func (r *Recording) Wants(l Level) bool { return r.auditor != nil && r.decision.Level >= l }
-
-// OmitsManagedFields reports whether recorded objects are to have no metadata.managedFields.
-func (r *Recording) OmitsManagedFields() bool { return r.decision.OmitManagedFields }
 
 // NoteRequest keeps the object that the client sent, and what only the object shows. The first one
 // counts.
@@ -230,9 +223,7 @@ func (r *Recording) End(code int, panicked bool, annotations []Annotation) {
 	}
 	r.record(stage, time.Now())
 	r.auditor.Log.Release(&r.reservation)
-	request, response, names, m := kept(r.request), kept(r.response), kept(r.names), r.memo
-	*r = Recording{}
-	r.request, r.response, r.names, r.memo = request, response, names, m
+	*r = Recording{request: kept(r.request), response: kept(r.response), names: kept(r.names)}
 }
 
 // Detach returns the recording with memory of its own, for an answer that outlives its request's. The
@@ -241,7 +232,7 @@ func (r *Recording) Detach() *Recording {
 	d := &Recording{auditor: r.auditor, decision: r.decision, reservation: r.reservation, omitted: r.omitted, withholds: r.withholds, event: r.event}
 	e := &d.event
 	e.Sources = slices.Clone(e.Sources) // whose memory is the recording's own
-	*r = Recording{memo: r.memo}
+	*r = Recording{}
 	if d.auditor == nil {
 		return d
 	}
@@ -364,7 +355,7 @@ func (r *Recording) record(s Stage, at time.Time) {
 		defer func() { e.RequestObject, e.ResponseObject = request, response }()
 	}
 	line := lines.Get().(*[]byte)
-	*line = e.append((*line)[:0], r.memo)
+	*line = e.Append((*line)[:0])
 	r.add(line)
 	*line = kept(*line)
 	lines.Put(line)

@@ -2,9 +2,6 @@ package audit
 
 import "time"
 
-// timeForm is how times are written.
-const timeForm = "2006-01-02T15:04:05.000000Z"
-
 // appendTime appends a time in UTC with microseconds, as Kubernetes' MicroTime: package time takes
 // several times as long.
 func appendTime(to []byte, t time.Time) []byte {
@@ -22,7 +19,10 @@ func appendTime(to []byte, t time.Time) []byte {
 	putPair(text[11:13], hour)
 	putPair(text[14:16], minute)
 	putPair(text[17:19], second)
-	putMicros(text[:], t)
+	micros := t.Nanosecond() / 1000
+	putPair(text[20:22], micros/10_000)
+	putPair(text[22:24], micros/100%100)
+	putPair(text[24:26], micros%100)
 	return append(to, text[:]...)
 }
 
@@ -30,12 +30,4 @@ func appendTime(to []byte, t time.Time) []byte {
 func putPair(to []byte, n int) {
 	tens := n * 103 >> 10
 	to[0], to[1] = byte('0'+tens), byte('0'+n-10*tens)
-}
-
-// putMicros writes the microseconds of a time into its text.
-func putMicros(text []byte, t time.Time) {
-	micros := t.Nanosecond() / 1000
-	putPair(text[20:22], micros/10_000)
-	putPair(text[22:24], micros/100%100)
-	putPair(text[24:26], micros%100)
 }
