@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -82,7 +81,8 @@ func build(dir, pattern string, s sample) (*mutant, error) {
 	return m, nil
 }
 
-func (m *mutant) remove() { os.RemoveAll(m.temporary) }
+// remove deletes what was compiled. A file that stays is in a folder for temporary files.
+func (m *mutant) remove() { _ = os.RemoveAll(m.temporary) }
 
 func (m *mutant) plant(p load.Package, s sample) error {
 	texts := make([][]byte, len(p.Syntax))
@@ -216,12 +216,16 @@ func (m *mutant) run(w io.Writer, verbose bool) error {
 			missed++
 		}
 		if verbose || !strings.HasPrefix(result, "caught") {
-			fmt.Fprintf(w, "%s/%s:%d:%d: %s: %s: %s\n", m.room, filepath.Base(f.pos.Filename), f.pos.Line, f.pos.Column, f.in, f.what, result)
+			if _, err := fmt.Fprintf(w, "%s/%s:%d:%d: %s: %s: %s\n", m.room, filepath.Base(f.pos.Filename), f.pos.Line,
+				f.pos.Column, f.in, f.what, result); err != nil {
+				return err
+			}
 		}
 	}
-	fmt.Fprintf(w, "%s: %d of %d faults caught (%d %%), %d in code that no test runs; %d are possible; the tests take %v\n", m.room, caught,
-		len(m.faults), caught*100/len(m.faults), missed, m.possible, took.Round(100*time.Millisecond))
-	return nil
+	_, err = fmt.Fprintf(w, "%s: %d of %d faults caught (%d %%), %d in code that no test runs; "+
+		"%d are possible; the tests take %v\n", m.room, caught, len(m.faults), caught*100/len(m.faults), missed, m.possible,
+		took.Round(100*time.Millisecond))
+	return err
 }
 
 // tests runs the test binary with a fault. It returns an error if a test fails, or if the tests take too long.
@@ -244,14 +248,13 @@ func (m *mutant) tests(within time.Duration, id int, reached string) ([]byte, er
 }
 
 func readReached(file string) (map[int]bool, error) {
-	f, err := os.Open(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	all := map[int]bool{}
-	for s := bufio.NewScanner(f); s.Scan(); {
-		id, err := strconv.Atoi(s.Text())
+	for _, line := range strings.Fields(string(text)) {
+		id, err := strconv.Atoi(line)
 		if err != nil {
 			return nil, err
 		}
