@@ -168,7 +168,7 @@ func guardedMaps(b testing.TB) contender {
 		}
 		programs = append(programs, p)
 	}
-	object := types.DefaultTypeAdapter.NativeToValue(decode(b, celtest.BenchObject))
+	object := types.DefaultTypeAdapter.NativeToValue(celtest.Decode(b, celtest.BenchObject))
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
 	return contender{"guarded cel-go over maps", func() {
@@ -194,7 +194,7 @@ func kubernetesPolicies(b testing.TB) contender {
 		nothing := compiler.CompileCondition(nil, declarations, environment.StoredExpressions)
 		policies = append(policies, validating.NewValidator(condition, nil, nothing, nothing, nil, nil))
 	}
-	object := &unstructured.Unstructured{Object: decode(b, celtest.BenchObject).(map[string]any)}
+	object := &unstructured.Unstructured{Object: celtest.Decode(b, celtest.BenchObject).(map[string]any)}
 	kind := object.GroupVersionKind()
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	attributes := admission.NewAttributesRecord(object, nil, kind, "team-a", "payments", resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: "jane", Groups: []string{"dev"}})
@@ -221,7 +221,7 @@ func kubernetesRules(b testing.TB) (theirs, ours contender) {
 		rules[i].Rule = strings.ReplaceAll(rule, "object.", "self.")
 	}
 	s.XValidations = rules
-	object := decode(b, celtest.BenchObject)
+	object := celtest.Decode(b, celtest.BenchObject)
 	kube := schemacel.NewValidator(s, false, uint64(ExpressionLimit))
 	compiled, _, errs := CompileRules(rules, s, false, field.NewPath("rules"))
 	if len(errs) > 0 {

@@ -21,14 +21,14 @@ func FuzzTyping(f *testing.F) {
 		`self.spec.list.all(x, x > 0)`, `self.spec.list.map(x, [x, 'a'])`, `self.spec.named.exists(n, n.name == self.spec.name)`, `type(self.spec) == map`, `google.protobuf.Timestamp{}`, `.object.a`, `self.spec.labels.?app.orValue('x') in ['a', 'b']`,
 		`authorizer.requestResource.check('get').allowed()`, `namespaceObject.metadata.name + request.name`, `request.userInfo.groups.exists(g, g == 1)`, `Object{spec: Object.spec{replicas: 3}}`, `JSONPatch{op: 'add', path: '/a', value: 1}`, `jsonpatch.escapeKey('a/b')`,
 		`object.a.all(i, x, i != x) && oldObject == null`, `1 + 1u`, `1 < 1.5`, `[[], ['a']]`, `{}`, `[]`, `cel.bind(a, object.x, a == 1)`, `quantity('1').isLessThan(quantity(object.a))`, `ip('1.2.3.4')`, `duration(object.a)`, `semver('1')`,
-	}, fuzzExpressions...) {
+	}, celtest.AnyExpressions...) {
 		f.Add(expression, []byte{byte(i), byte(i * 7), byte(i * 31), 3, 5, 9, 200, byte(i * 3)})
 	}
 	admission, err := newAdmissionEnv(nil, stateType([]string{"things"}), true, true)
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := celtest.Structural(f, typedSchema)
+	s := celtest.Structural(f, celtest.TypedSchema)
 	c := ruleCompiler{node: s, typ: value.NewType(s, true), self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
 	rules, err := c.env(true)
 	if err != nil {

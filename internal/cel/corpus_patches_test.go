@@ -238,7 +238,7 @@ func patchOf(t *testing.T, p *Program, variables *Variables, body string) (outco
 // kubernetesPatch is the patch as Kubernetes' patchers read it off the value of an expression.
 func kubernetesPatch(t *testing.T, ctx context.Context, e plugincel.MutatingEvaluator, body string) outcome {
 	t.Helper()
-	object := &unstructured.Unstructured{Object: decode(t, body).(map[string]any)}
+	object := &unstructured.Unstructured{Object: celtest.Decode(t, body).(map[string]any)}
 	kind, resource := object.GroupVersionKind(), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	attributes := admission.NewAttributesRecord(object, nil, kind, "default", "web", resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: "jane"})
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object)}

@@ -136,15 +136,15 @@ func evaluatePolicy(t *testing.T, n *tally, p *policySpec, bodies, params []stri
 }
 
 func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazily *Program, variables, lazyVariables *Variables, theirs plugincel.ConditionEvaluator, body, old, param string) {
-	object := &unstructured.Unstructured{Object: decode(t, body).(map[string]any)}
-	before := &unstructured.Unstructured{Object: decode(t, old).(map[string]any)}
+	object := &unstructured.Unstructured{Object: celtest.Decode(t, body).(map[string]any)}
+	before := &unstructured.Unstructured{Object: celtest.Decode(t, old).(map[string]any)}
 	kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	attributes := admission.NewAttributesRecord(object, before, kind, "default", "web", resource, "", admission.Update, nil, false, &user.DefaultInfo{Name: "jane", UID: "1", Groups: []string{"dev"}})
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(before)}
 	bindings := plugincel.OptionalVariableBindings{}
 	if param != "" {
-		bindings.VersionedParams = &unstructured.Unstructured{Object: decode(t, param).(map[string]any)}
+		bindings.VersionedParams = &unstructured.Unstructured{Object: celtest.Decode(t, param).(map[string]any)}
 	}
 	namespace := &corev1.Namespace{}
 	if err := json.Unmarshal([]byte(corpusNamespace), namespace); err != nil {
@@ -159,7 +159,7 @@ func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazi
 		case results[0].Error != nil:
 			return outcome{err: results[0].Error.Error()}
 		}
-		return outcome{value: show(results[0].EvalResult)}
+		return outcome{value: celtest.Show(results[0].EvalResult)}
 	}
 	set := func(v *Vars) {
 		v.Set(value.Object, celtest.Parse(t, body), nil)

@@ -56,7 +56,7 @@ func recordedObjects(t *testing.T) map[string][]any {
 	add := func(text json.RawMessage) {
 		var v struct{ Kind string }
 		if json.Unmarshal(text, &v) == nil && v.Kind != "" && len(objects[v.Kind]) < 40 {
-			objects[v.Kind] = append(objects[v.Kind], decode(t, string(text)))
+			objects[v.Kind] = append(objects[v.Kind], celtest.Decode(t, string(text)))
 		}
 	}
 	for _, name := range []string{"gateway-api-cel-standard.jsonl", "gateway-api-examples.jsonl", "vap-map-lab.jsonl"} {

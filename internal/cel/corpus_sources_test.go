@@ -26,7 +26,7 @@ func TestCorpusOfSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	object, old := decode(t, celtest.PlainObject), decode(t, celtest.BenchObject)
+	object, old := celtest.Decode(t, celtest.PlainObject), celtest.Decode(t, celtest.BenchObject)
 	values := map[string]any{
 		"object": types.DefaultTypeAdapter.NativeToValue(object), "oldObject": types.DefaultTypeAdapter.NativeToValue(old),
 		"params": nil, "namespaceObject": nil,

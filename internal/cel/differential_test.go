@@ -2,25 +2,12 @@ package cel
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
-	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	"k8s.io/apimachinery/pkg/util/version"
-	apiservercel "k8s.io/apiserver/pkg/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/admission-gateway/gateway/internal/cel/celtest"
-	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // outcome is the result of an evaluation, in a form that can be compared.
@@ -34,51 +21,6 @@ func (o outcome) String() string {
 		return "error: " + o.err
 	}
 	return o.value
-}
-
-// show writes a value with its type, the members of maps sorted by name.
-func show(v ref.Val) string {
-	switch v := v.(type) {
-	case traits.Lister:
-		n := int(v.Size().(types.Int))
-		items := make([]string, n)
-		for i := range n {
-			items[i] = show(v.Get(types.Int(i)))
-		}
-		return "[" + strings.Join(items, ", ") + "]"
-	case traits.Mapper:
-		var members []string
-		for it := v.Iterator(); it.HasNext() == types.True; {
-			key := it.Next()
-			if key == nil {
-				continue // Kubernetes' iterator gives nothing for a member that the schema does not name
-			}
-			members = append(members, show(key)+": "+show(v.Get(key)))
-		}
-		slices.Sort(members)
-		return "{" + strings.Join(members, ", ") + "}"
-	case *types.Optional:
-		if !v.HasValue() {
-			return "none"
-		}
-		return "optional(" + show(v.GetValue()) + ")"
-	case *types.Err:
-		return "error" // within a value; Kubernetes words some by Go's types
-	case types.String:
-		return fmt.Sprintf("%q", string(v))
-	case ref.Type:
-		return "type(" + v.TypeName() + ")"
-	}
-	return fmt.Sprintf("%s(%v)", v.Type().TypeName(), v.Value())
-}
-
-func decode(t testing.TB, body string) any {
-	t.Helper()
-	var v any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(body), &v); err != nil {
-		t.Fatalf("decoding %s: %v", body, err)
-	}
-	return v
 }
 
 // bothWays plans an expression in the two ways that there are. natively is nil if there is no
@@ -149,7 +91,7 @@ func evaluatedOn(f *Frame, p *Program, v *Vars, units *int64) outcome {
 	f.SetBudget(1 << 40)
 	f.Arena.Allow(1 << 40)
 	f.vars = v
-	return outcome{value: show(f.Ref(out))}
+	return outcome{value: celtest.Show(f.Ref(out))}
 }
 
 func theirs(prog celgo.Program, vars map[string]any) outcome {
@@ -157,7 +99,7 @@ func theirs(prog celgo.Program, vars map[string]any) outcome {
 	if err != nil {
 		return outcome{err: worded(err.Error())}
 	}
-	return outcome{value: show(out)}
+	return outcome{value: celtest.Show(out)}
 }
 
 func adhocEnv(t testing.TB) *env {
@@ -167,269 +109,4 @@ func adhocEnv(t testing.TB) *env {
 		t.Fatal(err)
 	}
 	return e
-}
-
-var plainExpressions = []string{
-	`object`, `object.spec`, `object.spec.replicas`, `object.spec.big`, `object.spec.most`, `object.spec.least`,
-	`object.spec.ratio`, `object.spec.whole`, `object.spec.exp`, `object.spec.minus`, `object.spec.nothing`, `object.spec.paused`,
-	`object.spec.text`, `object.spec.nested`, `object.spec.mixed`, `object.spec.none`, `object.spec.blank`,
-	`object.spec.missing`, `object.missing.missing`, `object.spec.replicas.missing`, `object['spec']['with-dash']`,
-	`object.spec['a.b']`, `object.spec['__proto__']`, `object.spec.__proto__`, `object.spec['if']`, `object.spec.namespace`,
-	`object.spec.with__dash__dash`, `object[1]`, `object.spec.containers[0]`, `object.spec.containers[-1]`, `object.spec.containers[2]`,
-	`object.spec.containers['a']`, `object.spec.containers[0.0].name`, `object.spec.containers[1u].name`, `object.spec.containers[0.5]`,
-	`has(object.spec.replicas)`, `has(object.spec.missing)`, `has(object.spec.nothing)`, `has(object.missing.x)`, `has(object.spec.empty)`,
-	`has(object.spec.replicas.x)`, `'replicas' in object.spec`, `1 in object.spec`, `'missing' in object.spec`, `null in object.spec.mixed`,
-	`1 in object.spec.mixed`, `1.0 in object.spec.mixed`, `{'a': 1} in object.spec.mixed`, `'a' in object.spec.mixed`, `1u in object.spec.mixed`,
-	`object.spec.replicas == 3`, `object.spec.replicas == 3.0`, `object.spec.replicas == 3u`, `object.spec.replicas != '3'`,
-	`object.spec.whole == 1`, `object.spec.ratio < 1`, `object.spec.replicas < 5 && object.spec.replicas > 1`, `object.spec.text < 5`,
-	`object.spec.replicas + 1`, `object.spec.most + 1`, `object.spec.ratio + 1.5`, `object.spec.ratio + 1`, `object.spec.replicas / 0`,
-	`object.spec.replicas % 2`, `-object.spec.least`, `object.spec.text + 'b'`, `object.spec.text.size()`, `size(object.spec)`,
-	`size(object.spec.containers)`, `size(object.spec.replicas)`, `object.spec.none == []`, `object.spec.blank == {}`,
-	`object.spec == object.spec`, `object.spec == oldObject.spec`, `object.metadata == oldObject.metadata`, `object == oldObject`,
-	`object.spec.containers == oldObject.spec.containers`, `object.spec.nested == [[1, 2], [3], []]`,
-	`object.spec.mixed == [dyn(1), dyn('a'), dyn(true), dyn(null), dyn(1.5), dyn({'a': 1})]`, `object.spec.nested == [[1.0, 2.0], [3.0], []]`, `[dyn(1), dyn('a')].all(x, x == object.spec.replicas)`, `[[1, 2], [3], []] == object.spec.nested`,
-	`{'app': 'web', 'example.com/tier': 'front'} == object.metadata.labels`, `object.metadata.labels == {'app': 'web', 'example.com/tier': 'front'}`,
-	`object.metadata.labels == {'app': 'web'}`, `object.metadata.labels == 1`, `object.spec.containers == 1`, `object.spec.nothing == null`,
-	`object.spec.containers + [1]`, `[1] + object.spec.nested`, `object.spec.nested + object.spec.none`, `object.spec.none + object.spec.nested`, `object.spec.containers + 1`,
-	`object.spec.containers.all(c, c.name != '')`, `object.spec.containers.exists(c, c.image.endsWith(':latest'))`,
-	`object.spec.containers.exists_one(c, c.name == 'web')`, `object.spec.containers.map(c, c.name)`, `object.spec.containers.filter(c, has(c.resources))`,
-	`object.spec.containers.map(c, has(c.resources), c.resources.limits.cpu)`, `object.spec.containers.all(c, c.missing == 1)`,
-	`object.spec.containers.all(c, c.name == 'web' || c.missing == 1)`, `object.spec.containers.exists(c, c.missing == 1 || c.name == 'log')`,
-	`object.metadata.labels.all(k, k.contains('a'))`, `object.metadata.labels.map(k, object.metadata.labels[k])`,
-	`object.metadata.labels.exists(k, k.startsWith('example.com/'))`, `object.spec.all(k, true)`, `object.spec.nested.all(l, l.all(i, i > 0))`,
-	`object.spec.replicas.all(x, true)`, `object.spec.text.all(x, true)`,
-	`object.spec.containers.all(i, c, i < 2 && c.name != '')`, `object.metadata.labels.all(k, v, k != v)`,
-	`object.spec.containers.transformList(i, c, string(i) + c.name)`, `object.metadata.labels.transformMap(k, v, v.size())`,
-	`object.metadata.labels.transformMapEntry(k, v, {v: k})`, `object.spec.containers.transformMap(i, c, c.name)`,
-	`object.?spec.?replicas.orValue(1)`, `object.?spec.?missing.orValue(1)`, `object.?missing.?x.hasValue()`, `object.spec.?containers[?0].?name`,
-	`object.spec.containers[?5].hasValue()`, `object[?'spec'][?'replicas']`, `optional.ofNonZeroValue(object.spec.none)`, `optional.ofNonZeroValue(object.spec.blank)`,
-	`optional.ofNonZeroValue(object.spec.empty)`, `optional.of(object.spec.nothing)`, `[?object.?spec.?replicas, ?object.?x]`, `{?'a': object.?x, ?'b': object.?kind}`,
-	`object.spec.?nothing.optMap(x, 1)`, `object.?metadata.?labels.optFlatMap(l, l.?app)`,
-	`object.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`, `object.metadata.name.matches(object.kind)`,
-	`object.spec.replicas.matches('a')`, `object.metadata.name.find('[a-c]+')`, `object.spec.text.findAll('.')`, `object.spec.text.findAll('.', 2)`,
-	`object.kind.lowerAscii()`, `object.kind.replace('e', 'E')`, `object.kind.split('p')`, `object.spec.containers.map(c, c.name).join('/')`,
-	`object.kind.charAt(0)`, `object.kind.substring(2, 4)`, `object.kind.indexOf('l')`, `object.kind.lastIndexOf('y')`, `' a '.trim()`,
-	`'%s has %d'.format([object.kind, object.spec.replicas])`, `'%s'.format([object.spec.containers])`, `'%s'.format([object.metadata.labels])`, `'%.2f'.format([object.spec.ratio])`,
-	`type(object)`, `type(object.spec.containers)`, `type(object.spec.replicas)`, `type(object.spec.nothing)`, `type(object.spec.whole) == double`,
-	`string(object.spec.replicas)`, `int(object.spec.ratio)`, `double(object.spec.replicas)`, `string(object.spec.ratio)`, `bool(object.spec.paused)`, `dyn(object.spec.replicas) == 3`,
-	`string(object)`, `int(object.metadata.name)`, `uint(object.spec.least)`, `bytes(object.kind)`, `duration(object.kind)`, `timestamp('2024-01-02T03:04:05Z').getFullYear()`,
-	`quantity(object.spec.containers[0].resources.limits.cpu).isLessThan(quantity('1'))`, `quantity(object.spec.containers[0].resources.limits.memory)`, `isQuantity(object.kind)`,
-	`url('https://' + object.metadata.name + '/a?b=c').getHost()`, `isURL(object.kind)`, `ip('10.0.0.1').family()`, `cidr('10.0.0.0/8').containsIP('10.1.2.3')`, `semver('1.2.3').major()`,
-	`sets.contains(object.spec.nested[0], [1])`, `sets.intersects([1, 2], object.spec.nested[0])`, `sets.equivalent(object.spec.nested[0], object.spec.nested[0])`,
-	`object.spec.nested.flatten()`, `object.spec.nested[0].sum()`, `object.spec.nested[0].max()`, `object.spec.nested[0].isSorted()`, `object.spec.nested[0].indexOf(2)`,
-	`object.spec.containers.map(c, c.name).sort()`, `object.spec.containers.sortBy(c, c.name).map(c, c.name)`, `object.spec.nested[0].reverse()`, `object.spec.mixed.distinct()`, `object.spec.nested.slice(0, 1)`,
-	`lists.range(3).map(i, i * 2)`, `object.spec.containers.first()`, `string(object.metadata.labels['a' + 'pp']).size()`, `lists.range(3)[1]`, `[1, 2].reverse()[0]`, `object.kind.split('p')[0] + 'x'`, `object.kind.split('p')[0].contains('e')`, `{'a': object.kind}['a'].contains('x')`, `object.kind.split('p')[int('0')].contains('e')`, `object.metadata.labels[object.kind.lowerAscii() + ''].contains('x')`, `[object].map(o, o.metadata.name + o.kind)[0].contains('b')`, `(object.spec.paused ? object.kind + 'a' : object.metadata.name + 'b').contains('w')`, `lists.range(3).map(i, lists.range(i)).flatten().map(i, string(i)).join()`, `'abc'.replace('b', object.kind).split('')[2].matches('[c-f]')`, `object.kind.matches('^D.{' + string(2) + '}')`, `object.spec.nested[2].last()`, `format.dns1123Label().validate(object.metadata.name)`, `format.dns1123Label().validate('A')`,
-	`!format.named('dns1123Label').hasValue()`, `object.spec.replicas > 1 ? object.kind : object.missing`, `object.spec.replicas < 1 ? object.kind : object.missing`, `(object.spec.paused ? object.spec : object.metadata).name`,
-	`object.missing || true`, `true || object.missing`, `object.missing && false`, `object.kind || true`, `object.spec.paused || object.spec.paused`, `!object.spec.paused`, `!object.kind`,
-	`oldObject == null`, `oldObject.spec.replicas`, `params == null`, `namespaceObject == null`, `params.x`,
-	`[object.spec.replicas, object.spec.big].map(x, x + 1)`, `{'a': object.spec.replicas}.a`, `{object.kind: 1}`, `[1, 2, 3].exists(x, x == object.spec.replicas)`, `object.spec.replicas in [1, 2, 3]`,
-	`object.kind in ['Deployment', 'Pod']`, `object.spec.whole in [1, 2]`, `[object.spec.whole] == [1]`, `object.spec.containers.map(c, {'n': c.name}) == [{'n': 'web'}, {'n': 'log'}]`,
-	`object.spec.containers.map(c, c.ports).flatten().map(p, p.containerPort)`, `object.spec.containers.all(c, object.spec.containers.filter(d, d.name == c.name).size() == 1)`,
-	`object.metadata.labels['example.com/tier']`, `object.metadata.labels['none']`, `object.metadata.labels[?'none'].orValue('x')`, `'app' in object.metadata.labels && object.metadata.labels.app == 'web'`,
-	`[1].map(object, object)`, `[1].map(object, .object.kind)`, `[object].map(o, [1].map(o, o))`, `dyn(b'a') in ['a']`, `[1, 2].all(object, object > 0) && object.kind == 'Deployment'`,
-	`object.spec.mixed.all(x, x == 1)`, `object.spec.mixed.exists(x, x > 1)`, `object.spec.mixed.filter(x, type(x) == int)`, `dyn([1, 2]) == object.spec.nested[0]`,
-}
-
-// TestPlainAgainstKubernetes compares lazy values without a schema with what a
-// ValidatingAdmissionPolicy sees: a decoded object as cel-go shows it.
-func TestPlainAgainstKubernetes(t *testing.T) {
-	e := adhocEnv(t)
-	old := strings.Replace(celtest.PlainObject, `"replicas": 3`, `"replicas": 2`, 1)
-	node, oldNode := celtest.Parse(t, celtest.PlainObject), celtest.Parse(t, old)
-	values := map[string]any{
-		"object":          types.DefaultTypeAdapter.NativeToValue(decode(t, celtest.PlainObject)),
-		"oldObject":       types.DefaultTypeAdapter.NativeToValue(decode(t, old)),
-		"params":          nil,
-		"namespaceObject": nil,
-	}
-	compare := func(t *testing.T, withOld bool, expression string) {
-		ast, issues := e.Compile(expression)
-		if issues != nil {
-			t.Fatal(issues.Err())
-		}
-		prog, theirErr := e.Program(ast)
-		natively, lazily, err := bothWays(t, e, expression, ast.NativeRep())
-		if (theirErr != nil) != (err != nil) {
-			t.Fatalf("planning: %v, Kubernetes %v", err, theirErr)
-		}
-		if err != nil {
-			return
-		}
-		vars := map[string]any{"object": values["object"], "oldObject": values["oldObject"], "params": nil, "namespaceObject": nil}
-		if !withOld {
-			vars["oldObject"] = nil
-		}
-		want := theirs(prog, vars)
-		for way, p := range map[string]*Program{"natively": natively, "lazily": lazily} {
-			if p == nil {
-				continue
-			}
-			got := ours(p, func(v *Vars) {
-				v.Set(value.Object, node, nil)
-				if withOld {
-					v.Set(value.OldObject, oldNode, nil)
-				}
-			})
-			for try := 0; try < 100 && got != want; try++ {
-				want = theirs(prog, vars) // the order of a map's keys is random
-			}
-			if got != want {
-				t.Errorf("%s\ngot  %v\nwant %v", way, got, want)
-			}
-		}
-	}
-	for _, expression := range plainExpressions {
-		t.Run(expression, func(t *testing.T) { compare(t, true, expression) })
-		if strings.Contains(expression, "oldObject") {
-			t.Run("create/"+expression, func(t *testing.T) { compare(t, false, expression) })
-		}
-	}
-}
-
-const typedSchema = `
-type: object
-properties:
-  spec:
-    type: object
-    properties:
-      replicas: {type: integer}
-      ratio: {type: number}
-      name: {type: string}
-      paused: {type: boolean}
-      port: {x-kubernetes-int-or-string: true}
-      maybe: {type: string, nullable: true}
-      when: {type: string, format: date-time}
-      day: {type: string, format: date}
-      timeout: {type: string, format: duration}
-      data: {type: string, format: byte}
-      with-dash: {type: integer}
-      a.b: {type: integer}
-      a/b: {type: integer}
-      namespace: {type: string}
-      if: {type: integer}
-      x__y: {type: integer}
-      labels: {type: object, additionalProperties: {type: string}}
-      maybes: {type: object, additionalProperties: {type: string, nullable: true}}
-      list: {type: array, items: {type: integer}}
-      lists: {type: array, items: {type: array, items: {type: string}}}
-      set: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-      named:
-        type: array
-        x-kubernetes-list-type: map
-        x-kubernetes-list-map-keys: [name]
-        items: {type: object, required: [name], properties: {name: {type: string}, port: {type: integer}}}
-      any: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {known: {type: integer}}}
-      anything: {x-kubernetes-preserve-unknown-fields: true}
-      holder: {type: object, properties: {raw: {x-kubernetes-preserve-unknown-fields: true}, n: {type: integer}}}
-      template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
-      empty: {type: object}
-`
-
-const typedObject = `{
-  "apiVersion": "lab.example.com/v1", "kind": "Widget", "metadata": {"name": "w1", "labels": {"a": "b"}},
-  "spec": {
-    "replicas": 3, "ratio": 2, "name": "web", "paused": true, "port": 80, "maybe": null, "when": "2024-01-02T03:04:05Z", "day": "2024-01-02",
-    "timeout": "90s", "data": "aGVsbG8=", "with-dash": 1, "a.b": 2, "a/b": 3, "namespace": "ns", "if": 4, "x__y": 5,
-    "labels": {"app": "web", "with-dash": "d", "__x__": "u"}, "maybes": {"a": null, "b": "c"}, "list": [1, 2, 3], "lists": [["a"], []],
-    "set": ["b", "a"], "named": [{"name": "x", "port": 1}, {"name": "y", "port": 2}],
-    "any": {"known": 1, "unknown": {"a": [1]}}, "anything": {"x": 1}, "holder": {"raw": {"a": [1, 2.0]}, "n": 1},
-    "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}, "empty": {}
-  }
-}`
-
-var typedExpressions = []string{
-	`self.kind`, `self.apiVersion`, `self.metadata.name`, `has(self.metadata.generateName)`, `self.metadata`,
-	`self.spec.replicas`, `self.spec.ratio`, `self.spec.name`, `self.spec.paused`, `self.spec.port`, `self.spec.when`, `self.spec.day`, `self.spec.timeout`, `self.spec.data`,
-	`has(self.spec.maybe)`, `self.spec.maybe`, `self.spec.?maybe.orValue('x')`, `self.spec.with__dash__dash`, `self.spec.a__dot__b`, `self.spec.a__slash__b`,
-	`self.spec.namespace`, `self.spec.__namespace__`, `self.spec.__if__`, `self.spec.x__underscores__y`, `has(self.spec.__if__)`,
-	`self.spec.labels`, `self.spec.labels.app`, `self.spec.labels['with-dash']`, `self.spec.labels['__x__']`, `'app' in self.spec.labels`, `'none' in self.spec.labels`, `self.spec.labels['none']`,
-	`self.spec.maybes.b`, `self.spec.maybes.a`, `has(self.spec.maybes.a)`, `self.spec.maybes`, `self.spec.x__underscores__y == oldSelf.spec.x__underscores__y`, `self.spec.labels.all(k, self.spec.labels[k] != '')`, `self.spec.labels.map(k, k).sort()`,
-	`self.spec.list`, `self.spec.list[1]`, `self.spec.list[3]`, `self.spec.list.all(x, x > 0)`, `2 in self.spec.list`, `dyn('a') in self.spec.list`, `self.spec.list.sum()`, `self.spec.list + [4]`,
-	`self.spec.list == [1, 2, 3]`, `[1, 2, 3] == self.spec.list`, `self.spec.list == [3, 2, 1]`, `self.spec.list.exists(x, x == 2)`, `self.spec.list.map(x, x * 2)`, `self.spec.lists.map(l, l.size())`, `self.spec.lists.flatten()`,
-	`self.spec.set == ['a', 'b']`, `self.spec.set == oldSelf.spec.set`, `self.spec.set + ['c', 'a']`, `['c', 'a'] + self.spec.set`, `self.spec.set.all(x, x in ['a', 'b'])`, `(self.spec.set + ['c']) == ['c', 'b', 'a']`,
-	`self.spec.named == oldSelf.spec.named`, `self.spec.named.map(x, x.port)`, `self.spec.named.exists(x, x.name == 'y' && x.port == 2)`, `self.spec.named + oldSelf.spec.named`, `self.spec.named + oldSelf.spec.named == oldSelf.spec.named`,
-	`oldSelf.spec.named == self.spec.named`, `self.spec.set == self.spec.set`, `self.spec.named[0] == oldSelf.spec.named[1]`,
-	`self.spec.any.known`, `self.spec.any == oldSelf.spec.any`, `self.spec.holder == oldSelf.spec.holder`, `self.spec.holder == self.spec.holder`, `self.spec == oldSelf.spec`, `self == self`, `self == oldSelf`, `self.spec.any == self.spec.any`,
-	`self.spec.template.kind`, `self.spec.template.metadata.name`, `has(self.spec.template.metadata.generateName)`, `self.spec.template == oldSelf.spec.template`, `self.spec.empty == oldSelf.spec.empty`, `size(self.spec.labels)`,
-	`type(self.spec.port) == int`, `type(self.spec.port) == string`, `self.spec.port == 80`, `self.spec.port + 1 == 81`, `self.spec.port.matches('a')`, `type(self.spec.ratio)`, `type(self.spec)`, `type(self.spec.list)`, `type(self.spec.labels) == map`,
-	`self.spec.when > timestamp('2024-01-01T00:00:00Z')`, `self.spec.timeout == duration('1m30s')`, `self.spec.timeout.getSeconds()`, `string(self.spec.data)`, `self.spec.when.getFullYear()`, `self.spec.day == timestamp('2024-01-02T00:00:00Z')`,
-	`self.spec.replicas == oldSelf.spec.replicas`, `self.spec.replicas >= oldSelf.spec.replicas`, `self.spec.labels == oldSelf.spec.labels`, `self.spec.list == oldSelf.spec.list`,
-	`dyn(self.spec).name`, `dyn(self.spec)['with-dash']`, `dyn(self.spec)['with__dash__dash']`, `dyn(self.spec.list)['a']`, `dyn(self.spec.labels)[1]`, `dyn(self.spec).all(k, k != '')`, `dyn(self) == 1`, `dyn(self.spec.list) == 1`,
-	`self.spec.list.all(i, x, x == i + 1)`, `self.spec.labels.all(k, v, v != '')`, `self.spec.labels.transformMap(k, v, v.size())`, `self.spec.named.transformList(i, x, x.name)`, `optional.ofNonZeroValue(self.spec.list)`,
-	`'%s'.format([self.spec.list])`, `'%s'.format([self.spec.labels])`, `self.spec.set.join(',')`, `self.spec.lists.map(l, l.join('-'))`, `sets.contains(self.spec.set, ['a'])`, `self.spec.set.sort()`, `self.spec.list.reverse()`, `self.spec.?list[?0].orValue(9)`,
-	`self.spec.replicas == oldSelf.spec.replicas`, `self.spec.ratio == oldSelf.spec.ratio`, `self.spec.name == oldSelf.spec.name`, `self.spec.paused == oldSelf.spec.paused`, `self.spec.port == oldSelf.spec.port`, `self.spec.maybe == oldSelf.spec.maybe`, `self.spec.when == oldSelf.spec.when`, `self.spec.day == oldSelf.spec.day`, `self.spec.timeout == oldSelf.spec.timeout`, `self.spec.data == oldSelf.spec.data`, `self.spec.with__dash__dash == oldSelf.spec.with__dash__dash`, `self.spec.a__dot__b == oldSelf.spec.a__dot__b`, `self.spec.a__slash__b == oldSelf.spec.a__slash__b`, `self.spec.namespace == oldSelf.spec.namespace`, `self.spec.__if__ == oldSelf.spec.__if__`, `self.spec.labels == oldSelf.spec.labels`, `self.spec.maybes == oldSelf.spec.maybes`, `self.spec.list == oldSelf.spec.list`, `self.spec.lists == oldSelf.spec.lists`, `self.spec.set == oldSelf.spec.set`, `self.spec.named == oldSelf.spec.named`, `self.spec.any == oldSelf.spec.any`, `self.spec.holder == oldSelf.spec.holder`, `self.spec.template == oldSelf.spec.template`, `self.spec.empty == oldSelf.spec.empty`,
-	`quantity('1Gi').isGreaterThan(quantity('1Mi'))`, `self.spec.name.size() < self.spec.replicas + 1`,
-}
-
-// TestTypedAgainstKubernetes compares lazy values with a schema with Kubernetes' own.
-func TestTypedAgainstKubernetes(t *testing.T) {
-	variants := map[string]string{
-		"as it is":       typedObject,
-		"reordered":      strings.NewReplacer(`["b", "a"]`, `["a", "b"]`, `[{"name": "x", "port": 1}, {"name": "y", "port": 2}]`, `[{"name": "y", "port": 2}, {"name": "x", "port": 1}]`, `"unknown": {"a": [1]}`, `"unknown": {"a": [1.0]}`).Replace(typedObject),
-		"smaller":        strings.NewReplacer(`["b", "a"]`, `["b"]`, `{"name": "y", "port": 2}`, `{"name": "y", "port": 3}`, `"replicas": 3`, `"replicas": 2`, `"raw": {"a": [1, 2.0]}`, `"raw": {"a": [1, 2]}`, `, "unknown": {"a": [1]}`, ``).Replace(typedObject),
-		"of wrong types": strings.NewReplacer(`"replicas": 3`, `"replicas": "3"`, `"list": [1, 2, 3]`, `"list": {"a": 1}`, `"labels": {"app": "web",`, `"labels": {"app": null,`, `"when": "2024-01-02T03:04:05Z"`, `"when": "x"`, `"data": "aGVsbG8="`, `"data": "%"`, `"timeout": "90s"`, `"timeout": "x"`, `"name": "web"`, `"name": null`, `"named": [{`, `"named": [1, {`, `"port": 80`, `"port": 1.5`).Replace(typedObject),
-	}
-	s := celtest.Structural(t, typedSchema)
-	decl := model.SchemaDeclType(s, true).MaybeAssignTypeName("selfType")
-	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []celgo.EnvOption{celgo.Variable("self", decl.CelType()), celgo.Variable("oldSelf", decl.CelType())},
-		DeclTypes:         []*apiservercel.DeclType{decl},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	typ := value.NewType(s, true)
-	c := ruleCompiler{node: s, typ: typ, self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
-	e, err := c.env(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	withMeta := model.WithTypeAndObjectMeta(s)
-	for name, body := range variants {
-		node, oldNode := celtest.Parse(t, body), celtest.Parse(t, typedObject)
-		vars := map[string]any{
-			"self":    schemacel.UnstructuredToVal(decode(t, body), withMeta),
-			"oldSelf": schemacel.UnstructuredToVal(decode(t, typedObject), withMeta),
-		}
-		for _, expression := range typedExpressions {
-			t.Run(name+"/"+expression, func(t *testing.T) {
-				ast, issues := set.StoredExpressionsEnv().Compile(expression)
-				_, ownIssues := e.Compile(expression)
-				if (issues == nil) != (ownIssues == nil) {
-					t.Fatalf("compiling: %v, Kubernetes %v", ownIssues, issues)
-				}
-				if issues != nil {
-					t.Fatal(issues.Err())
-				}
-				prog, err := set.StoredExpressionsEnv().Program(ast)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ownAST, _ := e.Compile(expression)
-				natively, lazily, err := bothWays(t, e, expression, ownAST.NativeRep())
-				if err != nil {
-					t.Fatal(err)
-				}
-				for way, p := range map[string]*Program{"natively": natively, "lazily": lazily} {
-					if p == nil {
-						continue
-					}
-					want := theirs(prog, vars)
-					got := ours(p, func(v *Vars) {
-						v.Set(value.Self, node, typ)
-						v.Set(value.OldSelf, oldNode, typ)
-					})
-					// Kubernetes compares the members of objects in any order, and so finds the
-					// first difference or the first error.
-					for try := 0; try < 200 && got != want; try++ {
-						want = theirs(prog, vars)
-					}
-					if got != want {
-						t.Errorf("%s\ngot  %v\nwant %v", way, got, want)
-					}
-				}
-			})
-		}
-	}
 }

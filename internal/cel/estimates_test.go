@@ -375,7 +375,7 @@ func holdRefusal(t *testing.T, e *env, ast *celgo.Ast, way, expression, object s
 	if err != nil {
 		t.Fatal(err)
 	}
-	arguments := types.DefaultTypeAdapter.NativeToValue(decode(t, object))
+	arguments := types.DefaultTypeAdapter.NativeToValue(celtest.Decode(t, object))
 	out, details, err := program.Eval(map[string]any{"object": arguments})
 	if details == nil || details.ActualCost() == nil {
 		t.Errorf("%s: %.200s is refused; cel-go says %v", way, expression, err)

@@ -101,8 +101,8 @@ func generatedPlain(t testing.TB) func(t *testing.T, seed []byte) bool {
 			v.Set(value.Object, nodes[0], nil)
 			v.Set(value.OldObject, nodes[1], nil)
 		}, map[string]any{
-			"object":    types.DefaultTypeAdapter.NativeToValue(decode(t, objects[0])),
-			"oldObject": types.DefaultTypeAdapter.NativeToValue(decode(t, objects[1])),
+			"object":    types.DefaultTypeAdapter.NativeToValue(celtest.Decode(t, objects[0])),
+			"oldObject": types.DefaultTypeAdapter.NativeToValue(celtest.Decode(t, objects[1])),
 			"params":    nil, "namespaceObject": nil,
 		})
 	}
@@ -110,7 +110,7 @@ func generatedPlain(t testing.TB) func(t *testing.T, seed []byte) bool {
 
 // generatedTyped compares expressions about what a schema describes.
 func generatedTyped(t testing.TB) func(t *testing.T, seed []byte) bool {
-	s := celtest.Structural(t, typedSchema)
+	s := celtest.Structural(t, celtest.TypedSchema)
 	typ := value.NewType(s, true)
 	c := ruleCompiler{node: s, typ: typ, self: model.SchemaDeclType(s, true).MaybeAssignTypeName(selfTypeName)}
 	e, err := c.env(false)
@@ -127,8 +127,8 @@ func generatedTyped(t testing.TB) func(t *testing.T, seed []byte) bool {
 			v.Set(value.Self, nodes[0], typ)
 			v.Set(value.OldSelf, nodes[1], typ)
 		}, map[string]any{
-			"self":    schemacel.UnstructuredToVal(decode(t, objects[0]), withMeta),
-			"oldSelf": schemacel.UnstructuredToVal(decode(t, objects[1]), withMeta),
+			"self":    schemacel.UnstructuredToVal(celtest.Decode(t, objects[0]), withMeta),
+			"oldSelf": schemacel.UnstructuredToVal(celtest.Decode(t, objects[1]), withMeta),
 		})
 	}
 }

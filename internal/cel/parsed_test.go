@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
 )
 
 // FuzzParsed: what is said of an expression that was parsed once, for several checkers, is what is
 // said of one that each of them has for itself.
 func FuzzParsed(f *testing.F) {
-	for _, expression := range fuzzExpressions {
+	for _, expression := range celtest.AnyExpressions {
 		f.Add(expression)
 	}
 	for _, expression := range []string{

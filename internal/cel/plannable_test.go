@@ -3,6 +3,7 @@ package cel
 import (
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/cel/celtest"
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 )
 
@@ -18,7 +19,7 @@ var refusedPlans = []string{
 // TestPlannable: cel-go refuses no expression that need not be shown to it.
 func TestPlannable(t *testing.T) {
 	spared := 0
-	for _, expression := range append(refusedPlans, fuzzExpressions...) {
+	for _, expression := range append(refusedPlans, celtest.AnyExpressions...) {
 		isPlannable, isCompiled := comparePlans(t, adhocEnv(t), expression)
 		if !isCompiled {
 			t.Errorf("%s does not compile", expression)
@@ -34,7 +35,7 @@ func TestPlannable(t *testing.T) {
 
 // FuzzPlannable is TestPlannable for any expression.
 func FuzzPlannable(f *testing.F) {
-	for _, expression := range append(refusedPlans, fuzzExpressions...) {
+	for _, expression := range append(refusedPlans, celtest.AnyExpressions...) {
 		f.Add(expression)
 	}
 	e := adhocEnv(f)

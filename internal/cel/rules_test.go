@@ -15,7 +15,7 @@ import (
 
 // TestRules: rules of a schema with old values, messages and field paths.
 func TestRules(t *testing.T) {
-	s := celtest.Structural(t, typedSchema)
+	s := celtest.Structural(t, celtest.TypedSchema)
 	spec := s.Properties["spec"]
 	rules, _, errs := CompileRules(apiextensionsv1.ValidationRules{
 		{Rule: `self.replicas <= 5`, Message: "  too many  "},
@@ -83,7 +83,7 @@ func TestRules(t *testing.T) {
 
 // TestRuleFindings: every rule that does not compile is found, by its path.
 func TestRuleFindings(t *testing.T) {
-	s := celtest.Structural(t, typedSchema)
+	s := celtest.Structural(t, celtest.TypedSchema)
 	_, _, errs := CompileRules(apiextensionsv1.ValidationRules{
 		{Rule: `self.spec.replicas <`},
 		{Rule: `self.spec.missing == 1`},
@@ -108,7 +108,7 @@ func TestRuleFindings(t *testing.T) {
 
 // TestRulesOnScalars: rules of a node that is no object.
 func TestRulesOnScalars(t *testing.T) {
-	s := celtest.Structural(t, typedSchema)
+	s := celtest.Structural(t, celtest.TypedSchema)
 	replicas := s.Properties["spec"].Properties["replicas"]
 	rules, _, errs := CompileRules(apiextensionsv1.ValidationRules{{Rule: `self < 5 && self > oldSelf`}}, &replicas, false, field.NewPath("x"))
 	if len(errs) > 0 {

@@ -80,9 +80,9 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/protobuf":         {[]string{"internal/status", "internal/quantity"}, []string{"proxy"}},
 	"internal/versions":         {[]string{"internal/document"}, []string{"policies"}},
 	"internal/cbor":             {[]string{"internal/status", "internal/document"}, []string{"proxy"}},
-	"internal/cel/plan":         {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/explain"}},
+	"internal/cel/plan":         {[]string{"internal/cel/value", "internal/document", "internal/pattern"}, []string{"internal/cel", "internal/cel/celtest", "internal/cel/explain"}},
 	"admission/rego/plan":       {nil, []string{"admission/rego"}},
-	"internal/cel/celtest":      {[]string{"internal/document"}, nil},
+	"internal/cel/celtest":      {[]string{"internal/cel/plan", "internal/cel/value", "internal/document"}, nil},
 	"internal/outbound":         {nil, []string{"cmd", "internal/policytest", "policies", "admission/rego", "admission", "internal/audit", "internal/cluster", "internal/identity", "internal/telemetry"}},
 	"internal/markup":           {nil, []string{"internal/admin", "internal/scan", "internal/story"}},
 	"internal/story":            {[]string{"internal/markup", "internal/paint"}, []string{"cmd", "internal/admin", "internal/playground", "internal/policytest", "proxy"}},
@@ -100,7 +100,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 // engines are the libraries that only some rooms may import.
 var engines = map[string][]string{
 	"github.com/valyala/fasthttp":         {"internal/admin", "internal/compress", "bench"},
-	"github.com/google/cel-go":            {"internal/cel", "internal/cel/explain", "internal/cel/plan", "internal/cel/value"},
+	"github.com/google/cel-go":            {"internal/cel", "internal/cel/celtest", "internal/cel/explain", "internal/cel/plan", "internal/cel/value"},
 	"github.com/getkin/kin-openapi":       {"internal/openapi"},
 	"github.com/open-policy-agent/opa":    {"admission/rego", "admission/rego/plan"},
 	"github.com/spf13/cobra":              {"cmd"},

@@ -1,18 +1,17 @@
-package cel
+package plan_test
 
 import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/cel/celtest"
-	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
 // TestMapsInOrder: the result of a loop over a map is the same each time, in the order of the keys,
 // natively and by cel-go. 60 evaluations of each expression: a map of Go's would show another order
 // after a few.
 func TestMapsInOrder(t *testing.T) {
-	e := adhocEnv(t)
-	node := celtest.Parse(t, celtest.PlainObject)
+	l := celtest.Plain(t)
+	in := plainInput(t, celtest.PlainObject, "")
 	for expression, want := range map[string]string{
 		"{'d': 1, 'b': 2, 'c': 3, 'a': 4}.map(k, k).join(',')":                                    `"a,b,c,d"`,
 		"{'d': 1, 'b': 2, 'c': 3, 'a': 4}.transformList(k, v, k + string(v)).join(',')":           `"a4,b2,c3,d1"`,
@@ -24,17 +23,28 @@ func TestMapsInOrder(t *testing.T) {
 		"'%s'.format([{'d': 1, 'b': 2, 'c': 3, 'a': 4}.transformMap(k, v, v + 1)])":               `"{\"a\":5, \"b\":3, \"c\":4, \"d\":2}"`,
 		"{'d': 1, 'b': 2, 'c': 3, 'a': 4}.map(k, k) == ['a', 'b', 'c', 'd'] ? 'yes' : ''":         `"yes"`,
 	} {
-		for way, p := range programs(t, e, expression) {
-			if p == nil {
-				continue
+		x := compiled(t, l, expression)
+		for range 60 {
+			if got, _ := x.Natively(in.bind); got.String() != want {
+				t.Errorf("natively, %s: got %s, want %s", expression, got, want)
+				break
 			}
-			for range 60 {
-				got := ours(p, func(v *Vars) { v.Set(value.Object, node, nil) }).String()
-				if got != want {
-					t.Errorf("%s, %s: got %s, want %s", way, expression, got, want)
-					break
-				}
+			if got, _ := x.Lazily(in.bind); got.String() != want {
+				t.Errorf("lazily, %s: got %s, want %s", expression, got, want)
+				break
 			}
 		}
 	}
+}
+
+func compiled(t testing.TB, l *celtest.Language, expression string) *celtest.Expression {
+	t.Helper()
+	x, err := l.Compile(expression)
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	if x.Native == nil {
+		t.Fatalf("%s has no native plan: %s", expression, x.Reason)
+	}
+	return x
 }
