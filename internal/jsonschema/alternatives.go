@@ -2,14 +2,9 @@ package jsonschema
 
 import (
 	"slices"
-	"strconv"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
-	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // logic checks a value by the other schemas that apply to it.
@@ -151,9 +146,9 @@ func (w *walk) alternatives(branches []*schema, isOne, isLenient bool, v documen
 		return false
 	}
 	if isOne {
-		w.add(v, oneOfFailure(w.path(v), fitting, branches))
+		w.add(v, wording.OneOf(w.path(v), fitting, demands(branches)))
 	} else {
-		w.add(v, anyOfFailure(w.path(v), branches))
+		w.add(v, wording.AnyOf(w.path(v), demands(branches)))
 	}
 	if fitting == 0 {
 		w.explain(branches, v)
@@ -205,47 +200,17 @@ func (w *walk) explain(branches []*schema, v document.Node) {
 	w.failures = append(w.failures, closest...)
 }
 
-func anyOfFailure(path *field.Path, branches []*schema) *field.Error {
-	if names := demands(branches); names != nil {
-		return field.Invalid(path, wording.Omitted, "must have at least one of "+among(names))
-	}
-	return status.AnyOf(path.String(), wording.Omitted)
-}
-
-// oneOfFailure reports alternatives that each demand a member as a union (VAL-6).
-func oneOfFailure(path *field.Path, fitting int, branches []*schema) *field.Error {
-	err, verb := status.OneOf(path.String(), wording.Omitted), "matches"
-	if names := demands(branches); names != nil {
-		err.Detail, verb = "must have exactly one of "+among(names), "has"
-	}
-	if fitting == 0 {
-		err.Detail += ", and " + verb + " none"
-	} else {
-		err.Detail += ", and " + verb + " " + strconv.Itoa(fitting)
-	}
-	return err
-}
-
 // demands are the members that alternatives ask for, if each asks for one and nothing else; else
 // nil.
 func demands(branches []*schema) []string {
 	names := make([]string, 0, len(branches))
 	for _, s := range branches {
 		o := s.object
-		if o == nil || o.required != 1 || len(o.properties) != 1 || o.properties[0].schema != nil || o.least > 0 || o.most >= 0 || o.additional != nil ||
+		if o == nil || o.required != 1 || len(o.properties) != 1 || o.properties[0].schema != nil || !o.size.IsAny() || o.additional != nil ||
 			len(o.patterns) > 0 || len(o.dependents) > 0 || o.unevaluated != nil || o.propertyIs != nil || s.logic != nil || s.enum != nil {
 			return nil
 		}
-		names = append(names, "`"+wording.Clip(o.properties[0].name.String())+"`")
+		names = append(names, o.properties[0].name.String())
 	}
 	return names
-}
-
-// among writes names as a sentence does: `a`, `b` and `c`.
-func among(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -1,13 +1,10 @@
 package jsonschema
 
 import (
-	"math"
-	"unicode/utf8"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
@@ -65,16 +62,16 @@ func (w *walk) check(s *schema, v document.Node, m markers) bool {
 	if !ok && w.probing > 0 {
 		return false
 	}
-	for e := s.enum; e != nil; e = e.and {
+	for e := s.enum; e != nil; e = e.And {
 		switch {
-		case e.has(w, v):
+		case w.listed(e, v):
 			w.score += 8 // its value is likely to differ between alternatives
 		case w.probing > 0:
 			return false
 		default:
 			ok = false
 			if !w.fails() {
-				w.add(v, wording.Enum(w.path(v), v, e.shown))
+				w.add(v, wording.Enum(w.path(v), v, e.Shown))
 			}
 		}
 	}
@@ -204,104 +201,28 @@ func (w *walk) isFile(v document.Node) bool {
 	return false
 }
 
-func (w *walk) text(t *textRules, v document.Node) bool {
-	if w.isFile(v) {
-		return true
-	}
-	s, ok := w.str(v), true
-	// Strings of so few bytes that their characters cannot be too many, and so many that they
-	// cannot be too few, are not counted.
-	if size := len(s); t.most >= 0 && size > t.most || t.least > 0 && size < t.least*utf8.UTFMax {
-		length := utf8.RuneCountInString(s)
-		if t.most >= 0 && length > t.most {
-			if ok = false; !w.fails() {
-				w.add(v, wording.MaxLength(w.path(v), int64(t.most)))
-			}
-		}
-		if length < t.least {
-			if ok = false; !w.fails() {
-				w.add(v, wording.MinLength(w.path(v), v, int64(t.least)))
-			}
+// broken adds what is wrong with a value by some keywords, and reports whether nothing is.
+func (w *walk) broken(b keyword.Broken, failure keyword.Failures, v document.Node) bool {
+	for rest := b; rest != 0; rest = rest.Rest() {
+		if !w.fails() {
+			w.add(v, failure(rest.First(), w.path(v), v))
 		}
 	}
-	for i, p := range t.patterns {
-		if !ok && w.probing > 0 {
-			return false
-		}
-		if !p.Match(s) {
-			if ok = false; !w.fails() {
-				w.add(v, wording.Pattern(w.path(v), v, t.shown[i]))
-			}
-		}
-	}
-	if t.format != nil && !t.format.Matches(s) {
-		if ok = false; !w.fails() {
-			w.add(v, wording.Format(w.path(v), v, t.format.Name))
-		}
-	}
-	return ok
+	return b == 0
 }
 
-func (w *walk) number(r *numberRules, v document.Node) bool {
-	ok := true
-	if r.low < r.high {
-		if i, fits := v.Int64(); (!fits && (v.IsWhole() || r.high < math.MaxInt64)) || fits && (i < r.low || i > r.high) {
-			if ok = false; !w.fails() {
-				w.add(v, wording.Range(w.path(v), v, r.low, r.high))
-			}
-		}
-	}
-	if r.isSingle {
-		if f, _ := v.Float64(); !compare.FitsFloat32(f) {
-			if ok = false; !w.fails() {
-				w.add(v, wording.Single(w.path(v), v))
-			}
-		}
-	}
-	if b := r.least; b != nil {
-		if c := document.CompareNumbers(v, b.value); c < 0 || c == 0 && b.isExclusive {
-			if ok = false; !w.fails() {
-				bound, _ := b.value.Float64()
-				w.add(v, wording.Minimum(w.path(v), v, bound, b.isExclusive))
-			}
-		}
-	}
-	if b := r.most; b != nil {
-		if c := document.CompareNumbers(v, b.value); c > 0 || c == 0 && b.isExclusive {
-			if ok = false; !w.fails() {
-				bound, _ := b.value.Float64()
-				w.add(v, wording.Maximum(w.path(v), v, bound, b.isExclusive))
-			}
-		}
-	}
-	for _, d := range r.divisors {
-		if !d.Divides(v) {
-			if ok = false; !w.fails() {
-				w.add(v, wording.MultipleOf(w.path(v), v, d.shown))
-			}
-		}
-	}
-	return ok
+func (w *walk) text(t *keyword.Text, v document.Node) bool {
+	return w.isFile(v) || w.broken(t.Broken(w.str(v)), t.Failure, v)
 }
 
-// has reports whether the value is one of those listed.
-func (e *enumRules) has(w *walk, v document.Node) bool {
+func (w *walk) number(r *keyword.Number, v document.Node) bool {
+	return w.broken(r.Broken(v), r.Failure, v)
+}
+
+// listed reports whether the value is one of an enumeration.
+func (w *walk) listed(e *keyword.Enum, v document.Node) bool {
 	if v.Kind() == document.String {
-		s := w.str(v)
-		if len(e.strings) > manyStrings && len(e.strings) <= document.MaxNames {
-			return e.names.Index(s) >= 0
-		}
-		for _, want := range e.strings {
-			if s == want {
-				return true
-			}
-		}
-		return false
+		return e.HasString(w.str(v))
 	}
-	for _, want := range e.others {
-		if document.EqualNodes(v, want) {
-			return true
-		}
-	}
-	return false
+	return e.Has(v)
 }

@@ -262,7 +262,6 @@ func (c *Compiler) finish(made []queued) {
 		if l := s.logic; l != nil && l.isEmpty() {
 			s.logic = nil
 		}
-		s.glance = glanceOf(s)
 		s.isFramed = s.object != nil || s.list != nil || s.logic != nil
 		s.isPlain = s.isPlain || !s.isNever && !s.isWriteOnly && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
 	}

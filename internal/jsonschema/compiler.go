@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/pattern"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 )
 
 // Compiler compiles schemas of one document.
@@ -148,21 +149,21 @@ func (f *filler) object() *objectRules {
 
 func (f *filler) list() *listRules {
 	if f.s.list == nil {
-		f.s.list = &listRules{least: -1, most: -1, minimum: 1, maximum: -1}
+		f.s.list = &listRules{size: keyword.AnySize, minimum: 1, maximum: -1}
 	}
 	return f.s.list
 }
 
-func (f *filler) text() *textRules {
+func (f *filler) text() *keyword.Text {
 	if f.s.text == nil {
-		f.s.text = &textRules{least: -1, most: -1}
+		f.s.text = &keyword.Text{Least: -1, Most: -1}
 	}
 	return f.s.text
 }
 
-func (f *filler) number() *numberRules {
+func (f *filler) number() *keyword.Number {
 	if f.s.number == nil {
-		f.s.number = &numberRules{}
+		f.s.number = &keyword.Number{IsExact: true}
 	}
 	return f.s.number
 }
@@ -192,7 +193,7 @@ func (f *filler) truth(m document.Node, isOpen bool) bool {
 }
 
 // count reads a number of characters, items or members; -1 if it is none.
-func (f *filler) count(m document.Node) int {
+func (f *filler) count(m document.Node) int64 {
 	n, ok := m.Int64()
 	if !ok || n < 0 {
 		if !m.IsWhole() || document.CompareNumbers(m, zero) < 0 {
@@ -201,7 +202,7 @@ func (f *filler) count(m document.Node) int {
 		}
 		return maxCount
 	}
-	return int(min(n, maxCount))
+	return min(n, maxCount)
 }
 
 // maxCount is more than a value can have of anything.

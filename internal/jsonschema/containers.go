@@ -25,10 +25,10 @@ func (f *filler) objectKeyword(name string, m document.Node) {
 		}
 		return
 	case "minProperties":
-		f.object().least = f.count(m)
+		f.object().size.Least = f.count(m)
 		return
 	case "maxProperties":
-		f.object().most = f.count(m)
+		f.object().size.Most = f.count(m)
 		return
 	case "required":
 		for _, name := range f.names(m) {
@@ -144,13 +144,13 @@ func (f *filler) listKeyword(name string, m document.Node) {
 			f.list().unevaluated = f.sub(m)
 		}
 	case "minContains":
-		f.list().minimum = max(f.count(m), 0)
+		f.list().minimum = max(int(f.count(m)), 0)
 	case "maxContains":
-		f.list().maximum = f.count(m)
+		f.list().maximum = int(f.count(m))
 	case "minItems":
-		f.list().least = f.count(m)
+		f.list().size.Least = f.count(m)
 	case "maxItems":
-		f.list().most = f.count(m)
+		f.list().size.Most = f.count(m)
 	case "uniqueItems":
 		f.list().isUnique = f.truth(m, true)
 	}

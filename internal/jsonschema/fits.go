@@ -1,8 +1,6 @@
 package jsonschema
 
 import (
-	"math"
-
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
@@ -24,8 +22,8 @@ func (w *walk) fits(s *schema, c document.Cursor) bool {
 	if w.budget--; w.budget < 0 {
 		return false
 	}
-	for e := s.enum; e != nil; e = e.and {
-		if !e.has(w, c.Node()) {
+	for e := s.enum; e != nil; e = e.And {
+		if !w.listed(e, c.Node()) {
 			return false
 		}
 	}
@@ -38,9 +36,9 @@ func (w *walk) fits(s *schema, c document.Cursor) bool {
 	}
 	switch {
 	case kind == document.String && s.text != nil:
-		return s.glance.Takes(&c) || w.text(s.text, c.Node())
+		return s.text.Takes(w.str(c.Node()))
 	case kind == document.Number && s.number != nil:
-		return s.glance.Takes(&c) || w.number(s.number, c.Node())
+		return s.number.Broken(c.Node()) == 0
 	case kind == document.Object && s.object != nil:
 		return w.fitsObject(s.object, c)
 	case kind == document.Array && s.list != nil:
@@ -50,7 +48,7 @@ func (w *walk) fits(s *schema, c document.Cursor) bool {
 }
 
 func (w *walk) fitsObject(o *objectRules, at document.Cursor) bool {
-	if n := at.Len(); n < o.least && w.use != Partial || o.most >= 0 && n > o.most {
+	if w.misses(&o.size, at.Len()) != 0 {
 		return false
 	}
 	required := o.required
@@ -82,7 +80,7 @@ func (w *walk) fitsObject(o *objectRules, at document.Cursor) bool {
 }
 
 func (w *walk) fitsList(l *listRules, at document.Cursor) bool {
-	if n := at.Len(); n < l.least || l.most >= 0 && n > l.most {
+	if l.size.Broken(at.Len()) != 0 {
 		return false
 	}
 	if l.items == nil {
@@ -167,48 +165,4 @@ func settleDirect(made []queued) {
 			}
 		}
 	}
-}
-
-// glanceOf makes the glance of a schema.
-func glanceOf(s *schema) document.Glance {
-	g := document.NoGlance()
-	if t := s.text; t != nil && len(t.patterns) == 0 && t.format == nil {
-		g.Characters(int64(t.least), int64(t.most))
-	}
-	if s.number != nil {
-		g.Integers(s.number.integers())
-	}
-	return g
-}
-
-// integers returns the least and the greatest integer that is surely right; 1 and 0 if that is not known.
-func (r *numberRules) integers() (least, most int64) {
-	if len(r.divisors) > 0 {
-		return 1, 0
-	}
-	least, most = math.MinInt64, math.MaxInt64
-	if r.low < r.high {
-		least, most = r.low, r.high
-	}
-	if b := r.least; b != nil {
-		i, ok := b.value.Int64()
-		if !ok || b.isExclusive && i == math.MaxInt64 {
-			return 1, 0
-		}
-		if b.isExclusive {
-			i++
-		}
-		least = max(least, i)
-	}
-	if b := r.most; b != nil {
-		i, ok := b.value.Int64()
-		if !ok || b.isExclusive && i == math.MinInt64 {
-			return 1, 0
-		}
-		if b.isExclusive {
-			i--
-		}
-		most = min(most, i)
-	}
-	return least, most
 }

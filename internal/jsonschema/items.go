@@ -2,30 +2,21 @@ package jsonschema
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/compare"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // list checks the items of a list.
 func (w *walk) list(l *listRules, v document.Node, m markers) bool {
-	n, ok := v.Len(), true
-	if n < l.least {
-		if ok = false; !w.fails() {
-			w.add(v, wording.MinItems(w.path(v), int64(n), int64(l.least)))
-		}
-	}
-	if l.most >= 0 && n > l.most {
-		if ok = false; !w.fails() {
-			w.add(v, wording.MaxItems(w.path(v), int64(n), int64(l.most)))
-		}
-	}
+	n := v.Len()
+	ok := w.broken(l.size.Broken(n), l.size.Failure, v)
 	if !ok && w.probing > 0 {
 		return false
 	}
@@ -98,7 +89,7 @@ func (w *walk) unique(v document.Node) bool {
 	items := w.hashed[begin:]
 	if len(items) > fewItems {
 		for i := range items {
-			items[i].hash = hashOf(w, items[i].node)
+			items[i].hash = compare.Hash(items[i].node)
 		}
 		slices.SortFunc(items, func(a, b hashed) int {
 			return cmp.Or(cmp.Compare(a.hash, b.hash), a.index-b.index)
@@ -124,42 +115,4 @@ func (w *walk) unique(v document.Node) bool {
 		}
 	}
 	return ok
-}
-
-// hashOf is a hash that equal values share.
-func hashOf(w *walk, v document.Node) uint64 {
-	const (
-		ofObject = iota + 2
-		ofArray
-		ofNull
-	)
-	switch v.Kind() {
-	case document.Bool:
-		if v.Bool() {
-			return 1
-		}
-		return 0
-	case document.Number:
-		f, _ := v.Float64() // equal numbers have equal doubles
-		if f == 0 {
-			f = 0 // and not -0
-		}
-		return document.HashWords(math.Float64bits(f), 1)
-	case document.String:
-		return uint64(document.Hash(w.str(v)))
-	case document.Array:
-		h := uint64(ofArray)
-		for c := v.Children(); c.Valid(); c.Next() {
-			h = document.HashWords(h, hashOf(w, c.Node()))
-		}
-		return h
-	case document.Object:
-		h := uint64(ofObject)
-		for c := v.Children(); c.Valid(); c.Next() {
-			m := c.Node()
-			h += document.HashWords(uint64(document.Hash(m.Key())), hashOf(w, m))
-		}
-		return h
-	}
-	return ofNull
 }

@@ -30,8 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/pattern"
-	"github.com/admission-gateway/gateway/internal/schema/format"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 )
 
 // choice is OpenAPI's discriminator: a member that names which of several schemas holds.
@@ -163,7 +162,7 @@ func Compose(members []Member) *Schema {
 // Anything is the schema of any value.
 func Anything() *Schema { return &Schema{root: anything} }
 
-func newObject() *objectRules { return &objectRules{least: -1, most: -1} }
+func newObject() *objectRules { return &objectRules{size: keyword.AnySize} }
 
 // link makes the properties of an object findable.
 func (o *objectRules) link() {
@@ -227,10 +226,9 @@ type schema struct {
 	isReadOnly, isWriteOnly bool
 
 	typeName string
-	enum     *enumRules
-	text     *textRules
-	number   *numberRules
-	glance   document.Glance // says at once of most strings and integers that text and number take them
+	enum     *keyword.Enum
+	text     *keyword.Text
+	number   *keyword.Number
 	object   *objectRules
 	list     *listRules
 	logic    *logicRules
@@ -267,7 +265,7 @@ type objectRules struct {
 	patterns    []patternRule
 	additional  *schema // nil if nothing is said
 	propertyIs  *schema // propertyNames
-	least, most int     // -1 for none
+	size        keyword.Size
 	dependents  []dependent
 	unevaluated *schema
 	walks       bool // members have to be looked at
@@ -298,7 +296,7 @@ type listRules struct {
 	items            *schema // of the other items; nil if nothing is said
 	contains         *schema
 	minimum, maximum int // how many items `contains` is true of; -1 if there is no maximum
-	least, most      int // -1 for none
+	size             keyword.Size
 	isUnique         bool
 	unevaluated      *schema
 }
@@ -344,40 +342,4 @@ func (r *resource) dynamicSchema(name string) *schema {
 		}
 	}
 	return nil
-}
-
-// textRules are the keywords of strings.
-type textRules struct {
-	least, most int // characters; -1 for none
-	patterns    []*pattern.Pattern
-	shown       []string // as the patterns are spelled
-	format      *format.Format
-}
-
-// numberRules are the keywords of numbers.
-type numberRules struct {
-	least, most *bound
-	divisors    []divisor
-	low, high   int64 // of formats; equal for none
-	isSingle    bool  // format float: must fit a float32
-}
-
-// bound is a minimum or a maximum.
-type bound struct {
-	value       document.Node
-	isExclusive bool
-}
-
-type divisor struct {
-	document.Divisor
-	shown float64
-}
-
-// enumRules are the values of an enumeration or a constant. Several hold together.
-type enumRules struct {
-	strings []string
-	names   document.Names // of the strings, if they are many
-	others  []document.Node
-	shown   []string // as messages list them
-	and     *enumRules
 }

@@ -4,22 +4,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
 // object checks the members of an object.
 func (w *walk) object(o *objectRules, v document.Node, m markers) bool {
-	ok := true
-	if n := v.Len(); n < o.least && w.use != Partial {
-		if ok = false; !w.fails() {
-			w.add(v, wording.MinProperties(w.path(v), int64(n), int64(o.least)))
-		}
-	}
-	if n := v.Len(); o.most >= 0 && n > o.most {
-		if ok = false; !w.fails() {
-			w.add(v, wording.MaxProperties(w.path(v), int64(n), int64(o.most)))
-		}
-	}
+	ok := w.broken(w.misses(&o.size, v.Len()), o.size.Failure, v)
 	if !ok && w.probing > 0 {
 		return false
 	}
@@ -39,6 +30,15 @@ func (w *walk) object(o *objectRules, v document.Node, m markers) bool {
 		ok = w.dependent(&o.dependents[i], v, m) && ok
 	}
 	return ok
+}
+
+// misses returns the bounds of an object that so many members break.
+func (w *walk) misses(size *keyword.Size, n int) keyword.Broken {
+	broken := size.Broken(n)
+	if w.use == Partial {
+		broken &^= keyword.Least
+	}
+	return broken
 }
 
 // members checks each of the members; there is how many of the required ones there are.
@@ -141,8 +141,8 @@ func (w *walk) named(s *schema, of, v document.Node) bool {
 	}
 	if !w.fails() {
 		detail := "must have a name that matches the schema in 'propertyNames'"
-		if t := s.text; t != nil && len(t.patterns) == 1 && !t.patterns[0].Match(v.Key()) {
-			detail = "must have a name that matches the regular expression '" + t.shown[0] + "'"
+		if t := s.text; t != nil && t.Pattern != nil && !t.Pattern.Match(v.Key()) {
+			detail = "must have a name that matches the regular expression '" + t.Shown + "'"
 		}
 		w.add(v, field.Invalid(w.path(of).Key(wording.Clip(v.Key())), wording.Clip(v.Key()), detail))
 	}

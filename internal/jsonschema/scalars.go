@@ -8,10 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/pattern"
 	"github.com/admission-gateway/gateway/internal/schema/format"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 )
-
-// manyStrings is from how many strings on a table is faster than a look at each.
-const manyStrings = 8
 
 func (f *filler) enumeration(m document.Node, isConst bool) {
 	if !isConst && m.Kind() != document.Array {
@@ -33,25 +31,14 @@ func listed(m document.Node, isConst bool) (values []document.Node) {
 }
 
 // enumerationOf makes an enumeration that holds beside another one, which may be nil.
-func enumerationOf(values []document.Node, and *enumRules) *enumRules {
-	e := &enumRules{and: and}
-	for _, v := range values {
-		if v.Kind() == document.String {
-			text := strings.Clone(v.Str())
-			if !slices.Contains(e.strings, text) {
-				e.strings, e.shown = append(e.strings, text), append(e.shown, text)
-			}
-			continue
-		}
-		e.others = append(e.others, constant(v.Raw()))
-		if v.Kind() != document.Null { // which messages do not list
-			e.shown = append(e.shown, string(v.Raw()))
+func enumerationOf(values []document.Node, and *keyword.Enum) *keyword.Enum {
+	kept := make([]document.Node, len(values))
+	for i, v := range values {
+		if kept[i] = v; v.Kind() != document.String {
+			kept[i] = constant(v.Raw())
 		}
 	}
-	if len(e.strings) > manyStrings && len(e.strings) <= document.MaxNames {
-		e.names = document.NewNames(e.strings)
-	}
-	return e
+	return keyword.ExactEnum(kept, and)
 }
 
 // impossible names the values of an enumeration that are not of the schema's type.
@@ -100,13 +87,12 @@ const manyListed = 200
 func (f *filler) textKeyword(name string, m document.Node) {
 	switch name {
 	case "minLength":
-		f.text().least = f.count(m)
+		f.text().Least = f.count(m)
 	case "maxLength":
-		f.text().most = f.count(m)
+		f.text().Most = f.count(m)
 	case "pattern":
 		if p := f.pattern(m, m); p != nil {
-			t := f.text()
-			t.patterns, t.shown = append(t.patterns, p), append(t.shown, strings.Clone(m.Str()))
+			f.text().Pattern, f.text().Shown = p, strings.Clone(m.Str())
 		}
 	case "format":
 		switch {
@@ -137,16 +123,16 @@ func (f *filler) format(m document.Node) {
 	switch of := textFormat(strings.Clone(name)); {
 	case of != nil:
 		if f.mayBe("string") {
-			f.text().format = of
+			f.text().Format = of
 		}
 	case slices.Contains(hints, name):
 	case name == "int32" && numeric:
-		f.number().low, f.number().high = -1<<31, 1<<31-1
+		f.number().Low, f.number().High = -1<<31, 1<<31-1
 	case name == "int64" && numeric:
-		f.number().low, f.number().high = -1<<63, 1<<63-1
+		f.number().Low, f.number().High = -1<<63, 1<<63-1
 	case name == "int32", name == "int64":
 	case name == "float":
-		f.number().isSingle = true
+		f.number().IsSingle = true
 	default:
 		f.gap(m, "the format '%.80s' is not enforced", name)
 	}
@@ -194,13 +180,12 @@ func isPlainBase64(s string) bool {
 // numberKeyword compiles the keywords of numbers.
 func (f *filler) numberKeyword(name string, m document.Node) {
 	if name == "multipleOf" {
-		d, ok := document.NewDivisor(m)
+		factor, ok := keyword.ExactFactor(m)
 		if !ok {
 			f.refuse(m, "must be a number greater than 0, of at most 19 digits")
 			return
 		}
-		shown, _ := m.Float64()
-		f.number().divisors = append(f.number().divisors, divisor{d, shown})
+		f.number().MultipleOf = factor
 		return
 	}
 	isExclusive := name == "exclusiveMinimum" || name == "exclusiveMaximum"
@@ -215,14 +200,14 @@ func (f *filler) numberKeyword(name string, m document.Node) {
 		beside, _ := f.at.Get("exclusiveM" + name[1:])
 		isExclusive = beside.Bool()
 	}
-	b := &bound{value: constant(m.Raw()), isExclusive: isExclusive}
+	b := keyword.ExactBound(constant(m.Raw()), isExclusive)
 	r := f.number()
-	to, sign := &r.least, 1
+	to, sign := &r.Minimum, 1
 	if strings.HasSuffix(name, "aximum") {
-		to, sign = &r.most, -1
+		to, sign = &r.Maximum, -1
 	}
 	if *to != nil {
-		c := sign * document.CompareNumbers(b.value, (*to).value)
+		c := sign * document.CompareNumbers(b.Exact, (*to).Exact)
 		if c < 0 || c == 0 && !isExclusive {
 			return // the other one is tighter
 		}

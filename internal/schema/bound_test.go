@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/quote"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
 )
 
@@ -135,7 +136,7 @@ func TestPlacesOfManyFailures(t *testing.T) {
 	inner := &Shape{accepts: anyKind}
 	inner.summarise()
 	number := newShape(document.Number, "integer")
-	number.number = &numberRules{low: -1 << 63, maximum: &bound{value: 5}}
+	number.number = &keyword.Number{Maximum: &keyword.Bound{Value: 5}}
 	number.summarise()
 	list := func(items *Shape) *Shape {
 		s := newShape(document.Array, "array")

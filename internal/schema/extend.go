@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -177,7 +176,7 @@ func (x *extender) union(s *Shape, from *Union) *union {
 			u.discriminator, u.discriminated = document.NewName(p.Name), true
 			_ = json.Unmarshal(p.Shape.def, &u.fallback) // what is no string does not count
 			if p.Shape.enum != nil {
-				values = p.Shape.enum.strings
+				values = p.Shape.enum.Strings
 			}
 		}
 	}
@@ -204,7 +203,7 @@ func (x *extender) union(s *Shape, from *Union) *union {
 			refuse(m.path, "must not be '"+m.Field+"', which has a default: at most one member of a union is set")
 		}
 		u.members = append(u.members, unionMember{name: document.NewName(p.Name), shape: p.Shape, value: m.Value, optional: m.Optional})
-		u.names = append(u.names, "`"+m.Field+"`")
+		u.names = append(u.names, m.Field)
 	}
 	if !ok {
 		return nil
@@ -255,12 +254,3 @@ func (o object) additional(of *Shape) object {
 }
 
 func (o object) items() object { return o.to(o.structural.Items, hop{kind: hopItems}) }
-
-// among writes names as a sentence does: `a`, `b` and `c`.
-func among(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
-}

@@ -67,7 +67,7 @@ func (x *extender) beyond(s *Shape, b *Beyond) {
 		s.list.kind = &listType{}
 	}
 	if b.Null && s.enum != nil {
-		s.enum.null = true
+		s.enum.Add(constant([]byte(`null`)))
 	}
 	x.logic(s, b)
 	s.summarise()

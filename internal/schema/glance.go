@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 )
 
 // Most scalars are right at a glance, and most objects and lists if all in them is. So Prune leaves most of its walk to a
@@ -28,14 +29,14 @@ func glanceOf(s *Shape) document.Glance {
 		switch t := s.text; {
 		case t == nil:
 			g.Kinds.Add(document.String)
-		case t.pattern == nil && t.format == nil:
-			g.Characters(t.minLength, t.maxLength)
+		case t.Pattern == nil && t.Format == nil:
+			g.Characters(t.Least, t.Most)
 		}
 	}
 	switch verdict := s.accepts[document.Number]; {
 	case verdict == mismatch:
 	case s.number != nil:
-		g.Integers(s.number.integers())
+		g.Integers(integers(s.number))
 	case verdict == match:
 		g.Kinds.Add(document.Number)
 	default:
@@ -64,7 +65,7 @@ func formOf(s *Shape) document.Form {
 	}
 	if s.accepts[document.Object] == match {
 		o := &s.object
-		f.Object.Size, f.Object.Required, f.Object.Filled = o.size.bounds(), o.demanded, o.defaulted
+		f.Object.Size, f.Object.Required, f.Object.Filled = o.size.Bounds(), o.demanded, o.defaulted
 		switch {
 		case len(o.properties) > 0:
 			f.Object.Known = o.known()
@@ -78,7 +79,7 @@ func formOf(s *Shape) document.Form {
 		}
 	}
 	if s.accepts[document.Array] == match {
-		f.List.Size = s.list.size.bounds()
+		f.List.Size = s.list.size.Bounds()
 		if s.list.items != nil {
 			f.List.Items = &s.list.items.form
 			f.Enters.Add(document.Array)
@@ -88,6 +89,11 @@ func formOf(s *Shape) document.Form {
 		}
 	}
 	return f
+}
+
+// takesText reports whether the text of a string is right by the keywords of a plain shape.
+func (s *Shape) takesText(text string) bool {
+	return (s.text == nil || s.text.Takes(text)) && (s.enum == nil || s.enum.HasString(text))
 }
 
 // known makes the table of an object's properties. Of the members that every Kubernetes object has, kind and apiVersion
@@ -112,29 +118,31 @@ func (o *objectRules) known() *document.Known {
 
 // integers returns the least and the greatest integer that is surely right; 1 and 0 if that is not known. They fit a float32,
 // whatever they are.
-func (r *numberRules) integers() (least, most int64) {
-	least, most = r.low, r.high
-	if b := r.minimum; b != nil {
-		if math.Abs(b.value) > compare.MaxSafe {
+func integers(r *keyword.Number) (least, most int64) {
+	if least, most = r.Low, r.High; least == most {
+		least, most = math.MinInt64, math.MaxInt64
+	}
+	if b := r.Minimum; b != nil {
+		if math.Abs(b.Value) > compare.MaxSafe {
 			return 1, 0
 		}
-		bound := int64(math.Ceil(b.value))
-		if b.exclusive && float64(bound) == b.value {
+		bound := int64(math.Ceil(b.Value))
+		if b.IsExclusive && float64(bound) == b.Value {
 			bound++
 		}
 		least = max(least, bound)
 	}
-	if b := r.maximum; b != nil {
-		if math.Abs(b.value) > compare.MaxSafe {
+	if b := r.Maximum; b != nil {
+		if math.Abs(b.Value) > compare.MaxSafe {
 			return 1, 0
 		}
-		bound := int64(math.Floor(b.value))
-		if b.exclusive && float64(bound) == b.value {
+		bound := int64(math.Floor(b.Value))
+		if b.IsExclusive && float64(bound) == b.Value {
 			bound--
 		}
 		most = min(most, bound)
 	}
-	if r.multipleOf != nil {
+	if r.MultipleOf != nil {
 		return 1, 0
 	}
 	return least, most

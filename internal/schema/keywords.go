@@ -10,8 +10,8 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/pattern"
-	"github.com/admission-gateway/gateway/internal/schema/compare"
 	"github.com/admission-gateway/gateway/internal/schema/format"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 )
 
 // values compiles the keywords that look at the value itself.
@@ -38,9 +38,9 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 
 	var err error
 	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || format.Of(sp.Format) != nil {
-		s.text = &textRules{minLength: count(p.MinLength), maxLength: count(p.MaxLength), format: format.Of(sp.Format)}
+		s.text = &keyword.Text{Least: count(p.MinLength), Most: count(p.MaxLength), Shown: p.Pattern, Format: format.Of(sp.Format)}
 		if p.Pattern != "" {
-			if s.text.pattern, err = c.pattern(p.Pattern); err != nil {
+			if s.text.Pattern, err = c.pattern(p.Pattern); err != nil {
 				return fmt.Errorf("pattern %q: %w", p.Pattern, err)
 			}
 		}
@@ -110,75 +110,62 @@ func count(p *int64) int64 {
 	return max(*p, 0)
 }
 
-func sizes(least, most *int64) *sizeRules {
+func sizes(least, most *int64) *keyword.Size {
 	if least == nil && most == nil {
 		return nil
 	}
-	return &sizeRules{least: count(least), most: count(most)}
+	return &keyword.Size{Least: count(least), Most: count(most)}
 }
 
-func numbers(p *apiextensions.JSONSchemaProps, types []string, format string) *numberRules {
-	n := &numberRules{low: math.MinInt64, high: math.MaxInt64}
+func numbers(p *apiextensions.JSONSchemaProps, types []string, format string) *keyword.Number {
+	n := &keyword.Number{}
 	if len(types) == 1 {
 		switch {
 		case types[0] == "integer" && format == "int32":
-			n.low, n.high = math.MinInt32, math.MaxInt32
+			n.Low, n.High = math.MinInt32, math.MaxInt32
 		case types[0] == "number" && format == "float":
-			n.single = true
+			n.IsSingle = true
 		}
 	}
 	if p.Minimum != nil {
-		n.minimum = &bound{*p.Minimum, p.ExclusiveMinimum}
+		n.Minimum = &keyword.Bound{Value: *p.Minimum, IsExclusive: p.ExclusiveMinimum}
 	}
 	if p.Maximum != nil {
-		n.maximum = &bound{*p.Maximum, p.ExclusiveMaximum}
+		n.Maximum = &keyword.Bound{Value: *p.Maximum, IsExclusive: p.ExclusiveMaximum}
 	}
 	if p.MultipleOf != nil {
-		n.multipleOf = newFactor(*p.MultipleOf)
+		n.MultipleOf = keyword.NewFactor(*p.MultipleOf)
 	}
-	if n.minimum == nil && n.maximum == nil && n.multipleOf == nil && n.low == math.MinInt64 && !n.single {
+	if *n == (keyword.Number{}) {
 		return nil
 	}
 	return n
 }
 
-func enumeration(values []apiextensions.JSON) (*enumRules, error) {
+func enumeration(values []apiextensions.JSON) (*keyword.Enum, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
-	e := &enumRules{}
-	for _, v := range values {
+	nodes := make([]document.Node, len(values))
+	for i, v := range values {
 		raw, err := encode(v)
 		if err != nil {
 			return nil, err
 		}
-		shown := string(raw)
-		switch v := v.(type) {
-		case nil:
-		case string:
-			e.strings = append(e.strings, v)
-			shown = v
-		case int64:
-			e.numbers = append(e.numbers, compare.Number{Int: v, IsInt: true})
-		case float64:
-			e.numbers = append(e.numbers, compare.Number{Double: v})
-		default:
-			d, err := document.Parse(raw, document.Limits{})
-			if err != nil {
-				return nil, err
-			}
-			e.others = append(e.others, d.Root())
+		d, err := document.Parse(raw, document.Limits{})
+		if err != nil {
+			return nil, err
 		}
-		e.shown = append(e.shown, shown)
+		nodes[i] = d.Root()
 	}
-	return e, nil
+	return keyword.NewEnum(nodes), nil
 }
 
 // Format is the name of the format that a string must have; "" if there is none that Kubernetes
 // checks.
 func (s *Shape) Format() string {
-	if s == nil || s.text == nil || s.text.format == nil {
+	if s == nil || s.text == nil || s.text.Format == nil {
 		return ""
 	}
-	return s.text.format.Name
+	return s.text.Format.Name
 }

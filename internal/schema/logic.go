@@ -2,13 +2,9 @@ package schema
 
 import (
 	"slices"
-	"strconv"
-
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
-	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // logic checks allOf, anyOf, oneOf and not. Which branch failed how is looked at only once it is known that the value
@@ -55,7 +51,7 @@ func (w *validator) anyOf(branches []*Shape, v document.Node) int {
 	if w.fails() {
 		return 0
 	}
-	w.add(v, anyOfFailure(w.path(v), branches))
+	w.add(v, wording.AnyOf(w.path(v), demands(branches)))
 	return w.explain(branches, v)
 }
 
@@ -75,7 +71,7 @@ func (w *validator) oneOf(branches []*Shape, v document.Node) int {
 	if w.fails() {
 		return 0
 	}
-	w.add(v, oneOfFailure(w.path(v), fitting, branches))
+	w.add(v, wording.OneOf(w.path(v), fitting, demands(branches)))
 	if fitting > 1 {
 		return 0
 	}
@@ -106,27 +102,6 @@ func (w *validator) explain(branches []*Shape, v document.Node) int {
 	return most
 }
 
-func anyOfFailure(path *field.Path, branches []*Shape) *field.Error {
-	if names := demands(branches); names != nil {
-		return field.Invalid(path, wording.Omitted, "must have at least one of "+among(names))
-	}
-	return status.AnyOf(path.String(), wording.Omitted)
-}
-
-// oneOfFailure reports alternatives that each demand a member as a union (VAL-6).
-func oneOfFailure(path *field.Path, fitting int, branches []*Shape) *field.Error {
-	err, verb := status.OneOf(path.String(), wording.Omitted), "matches"
-	if names := demands(branches); names != nil {
-		err.Detail, verb = "must have exactly one of "+among(names), "has"
-	}
-	if fitting == 0 {
-		err.Detail += ", and " + verb + " none"
-	} else {
-		err.Detail += ", and " + verb + " " + strconv.Itoa(fitting)
-	}
-	return err
-}
-
 // demands are the members that alternatives ask for, if each asks for one and nothing else; else nil.
 func demands(branches []*Shape) []string {
 	names := make([]string, 0, len(branches))
@@ -135,7 +110,7 @@ func demands(branches []*Shape) []string {
 			s.object.additional != nil || s.object.others == othersRefused || s.typeName != "" && s.typeName != "object" {
 			return nil
 		}
-		names = append(names, "`"+wording.Clip(s.object.required[0].String())+"`")
+		names = append(names, s.object.required[0].String())
 	}
 	return names
 }

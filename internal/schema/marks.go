@@ -101,7 +101,7 @@ func (w *validator) right(s *Shape, v document.Node) bool {
 
 // flat is right for a list of a flat shape in which all is right.
 func (w *validator) flat(s *Shape, v document.Node) bool {
-	if s.accepts[document.Array] != match || s.list.size != nil && !s.list.size.takes(v) {
+	if s.accepts[document.Array] != match || s.list.size != nil && s.list.size.Broken(v.Len()) != 0 {
 		return false
 	}
 	if s.list.kind == nil {
@@ -129,9 +129,9 @@ func (w *validator) plain(s *Shape, c *document.Cursor, kind document.Kind) bool
 		return s.takesText(text)
 	case kind == document.Number:
 		n := compare.NumberOf(c.Node())
-		return (verdict == match || n.Integral()) && (s.number == nil || s.number.takes(n)) && (s.enum == nil || s.enum.hasNumber(n))
+		return (verdict == match || n.Integral()) && (s.number == nil || s.number.Takes(n)) && (s.enum == nil || s.enum.HasNumber(n))
 	}
-	return s.enum == nil || s.enum.has(c.Node(), kind)
+	return s.enum == nil || s.enum.Has(c.Node())
 }
 
 // str is the value of a string until the next call.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/format"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
@@ -20,7 +21,7 @@ func newMetadata(keepUnknown bool) *Shape {
 	text, integer, truth := newShape(document.String, "string"), newShape(document.Number, "integer"), newShape(document.Bool, "boolean")
 	integer.accepts[document.Number] = integral
 	instant := newShape(document.String, "string")
-	instant.text = &textRules{minLength: -1, maxLength: -1, format: &format.Format{
+	instant.text = &keyword.Text{Least: -1, Most: -1, Format: &format.Format{
 		Name: "date-time", Quick: format.QuickDateTime, Decide: func(s string) bool {
 			_, err := time.Parse(time.RFC3339, s)
 			return err == nil

@@ -3,6 +3,8 @@ package schema
 import (
 	"fmt"
 	"testing"
+
+	"github.com/admission-gateway/gateway/internal/document"
 )
 
 func shapeOf(names ...string) *Shape {
@@ -12,6 +14,15 @@ func shapeOf(names ...string) *Shape {
 	}
 	s.link()
 	return s
+}
+
+func parse(t testing.TB, text string) document.Node {
+	t.Helper()
+	d, err := document.Parse([]byte(text), document.Limits{})
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return d.Root()
 }
 
 func TestTable(t *testing.T) {

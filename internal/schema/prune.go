@@ -392,10 +392,10 @@ func (p *pruner) readable(s *Shape, v document.Node) bool {
 	kind := v.Kind()
 	switch s.accepts[kind] {
 	case match:
-		if kind != document.String || s.text == nil || s.text.format == nil || s.text.format.Matches(v.Str()) {
+		if kind != document.String || s.text == nil || s.text.Format == nil || s.text.Format.Matches(v.Str()) {
 			return true
 		}
-		p.err = wording.Format(p.path(v), v, s.text.format.Name)
+		p.err = wording.Format(p.path(v), v, s.text.Format.Name)
 		return false
 	case integral:
 		if compare.NumberOf(v).Integral() {

@@ -41,6 +41,7 @@ package schema
 
 import (
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
 )
 
@@ -86,9 +87,9 @@ type Shape struct {
 	keeps       bool // the same, or it is an item of a list that keeps what it does not know
 	flat        bool // of an object or list, only size, list type and required say more than its type
 
-	text   *textRules
-	number *numberRules
-	enum   *enumRules
+	text   *keyword.Text
+	number *keyword.Number
+	enum   *keyword.Enum
 	logic  *logicRules
 
 	object objectRules
@@ -108,7 +109,7 @@ type objectRules struct {
 	properties []Property // sorted by name
 	demanded   uint64     // the bits of the required members; never if one of them has none
 	defaulted  uint64     // the bits of the members that have a default; never if one of them has none
-	size       *sizeRules
+	size       *keyword.Size
 	additional *Shape // of members that are no property; may be nil if they are allowed
 	others     otherMembers
 	isClosed   bool // others are refused by [Beyond]; Kubernetes prunes what is in them all the same
@@ -124,8 +125,22 @@ type objectRules struct {
 // listRules say how a list looks.
 type listRules struct {
 	items *Shape
-	size  *sizeRules
+	size  *keyword.Size
 	kind  *listType // nil if its items are identified by their positions alone
+}
+
+// A listType says how the items of a list are identified: x-kubernetes-list-type set or map.
+type listType struct {
+	keys     []document.Name // of x-kubernetes-list-type map; none for set
+	defaults []document.Node // of the keys; invalid if there is none; the documents are kept for good
+	// mayRepeat is set if the rules are for merging alone.
+	mayRepeat bool
+}
+
+// logicRules combine other shapes of the same value.
+type logicRules struct {
+	allOf, anyOf, oneOf []*Shape
+	not                 *Shape
 }
 
 // checks says how much of a value has to be checked.

@@ -138,7 +138,7 @@ func (u *union) check(w *validator, v document.Node) {
 		if path == nil {
 			path = field.NewPath(second.name.String())
 		}
-		w.refuse(v, field.Invalid(path, wording.Omitted, "must have at most one of "+among(u.names)))
+		w.refuse(v, field.Invalid(path, wording.Omitted, "must have at most one of "+wording.Among(u.names)))
 	case u.discriminated && first != nil:
 		w.refuse(v, field.Required(w.path(v).Child(u.discriminator.String()), "must be '"+first.value+"' where `"+first.name.String()+"` is set"))
 	}

@@ -1,14 +1,13 @@
 package schema
 
 import (
-	"math"
 	"sync"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
@@ -43,7 +42,7 @@ func (w *validator) value(s *Shape, v, old document.Node) int {
 	matched := w.typed(s, v, kind)
 	if kind == document.Null {
 		if s.enum != nil {
-			w.enum(s, v, kind)
+			w.enum(s.enum, v, kind)
 		}
 	} else {
 		if s.logic != nil {
@@ -59,7 +58,7 @@ func (w *validator) value(s *Shape, v, old document.Node) int {
 		case document.Number:
 			matched += 2
 			if s.number != nil {
-				w.number(s.number, v)
+				w.broken(s.number.Broken(v), s.number.Failure, v)
 			}
 		case document.Array:
 			matched += 2 + w.list(s, v, old)
@@ -67,7 +66,7 @@ func (w *validator) value(s *Shape, v, old document.Node) int {
 			matched += 1 + w.object(s, v, old)
 		}
 		if s.enum != nil {
-			w.enum(s, v, kind)
+			w.enum(s.enum, v, kind)
 		}
 	}
 	if w.update && w.probing == 0 && old.Valid() && w.failures.mark() != begin {
@@ -125,77 +124,33 @@ func (w *validator) add(at document.Node, err *field.Error) {
 	w.failures.add(failure{err: err, at: at.Index()})
 }
 
-func (w *validator) enum(s *Shape, v document.Node, kind document.Kind) {
-	if s.enum.has(v, kind) || w.fails() {
-		return
+// broken adds what is wrong with a value by some keywords.
+func (w *validator) broken(b keyword.Broken, failure keyword.Failures, v document.Node) {
+	for ; b != 0; b = b.Rest() {
+		if !w.fails() {
+			w.add(v, failure(b.First(), w.path(v), v))
+		}
 	}
-	w.add(v, wording.Enum(w.path(v), v, s.enum.shown))
 }
 
-func (w *validator) text(t *textRules, v document.Node) (matched int) {
-	s := w.str(v)
-	if t.takes(s) {
-		if t.format != nil {
-			return 1
-		}
-		return 0
-	}
-	if t.mayMisfit(int64(len(s))) {
-		length := int64(utf8.RuneCountInString(s))
-		if t.maxLength >= 0 && length > t.maxLength && !w.fails() {
-			w.add(v, wording.MaxLength(w.path(v), t.maxLength))
-		}
-		if length < t.minLength && !w.fails() {
-			w.add(v, wording.MinLength(w.path(v), v, t.minLength))
-		}
-	}
-	if t.pattern != nil && !w.done() && !t.pattern.Match(s) && !w.fails() {
-		w.add(v, wording.Pattern(w.path(v), v, t.pattern.String()))
-	}
-	if t.format != nil {
-		matched = 1
-		if !w.done() && !t.format.Matches(s) && !w.fails() {
-			w.add(v, wording.Format(w.path(v), v, t.format.Name))
-		}
-	}
-	return matched
-}
-
-func (w *validator) number(r *numberRules, v document.Node) {
-	n := compare.NumberOf(v)
-	if r.takes(n) {
+func (w *validator) enum(e *keyword.Enum, v document.Node, kind document.Kind) {
+	if kind == document.String && e.HasString(w.str(v)) || kind != document.String && e.Has(v) || w.fails() {
 		return
 	}
-	if r.low != math.MinInt64 && (n.Compare(float64(r.low)) < 0 || n.Compare(float64(r.high)) > 0) && !w.fails() {
-		w.add(v, wording.Range(w.path(v), v, r.low, r.high))
+	w.add(v, wording.Enum(w.path(v), v, e.Shown))
+}
+
+func (w *validator) text(t *keyword.Text, v document.Node) (matched int) {
+	w.broken(t.Broken(w.str(v)), t.Failure, v)
+	if t.Format != nil {
+		return 1
 	}
-	if r.single && !compare.FitsFloat32(n.Float()) && !w.fails() {
-		w.add(v, wording.Single(w.path(v), v))
-	}
-	if b := r.minimum; b != nil {
-		if c := n.Compare(b.value); (c < 0 || c == 0 && b.exclusive) && !w.fails() {
-			w.add(v, wording.Minimum(w.path(v), v, b.value, b.exclusive))
-		}
-	}
-	if b := r.maximum; b != nil {
-		if c := n.Compare(b.value); (c > 0 || c == 0 && b.exclusive) && !w.fails() {
-			w.add(v, wording.Maximum(w.path(v), v, b.value, b.exclusive))
-		}
-	}
-	if f := r.multipleOf; f != nil && !f.divides(n) && !w.fails() {
-		w.add(v, wording.MultipleOf(w.path(v), v, f.value))
-	}
+	return 0
 }
 
 func (w *validator) list(s *Shape, v, old document.Node) (matched int) {
 	if size := s.list.size; size != nil {
-		n := int64(v.Len())
-		if n < size.least && !w.fails() {
-			w.add(v, wording.MinItems(w.path(v), n, size.least))
-		}
-		if size.most >= 0 && n > size.most && !w.fails() {
-			w.add(v, wording.MaxItems(w.path(v), n, size.most))
-		}
+		w.broken(size.Broken(v.Len()), size.Failure, v)
 	}
 	if s.list.kind != nil && !w.done() {
 		w.distinct(s.list.kind, v)
@@ -242,13 +197,7 @@ func (w *validator) distinct(l *listType, v document.Node) {
 
 func (w *validator) object(s *Shape, v, old document.Node) (matched int) {
 	if size := s.object.size; size != nil {
-		n := int64(v.Len())
-		if n < size.least && !w.fails() {
-			w.add(v, wording.MinProperties(w.path(v), n, size.least))
-		}
-		if size.most >= 0 && n > size.most && !w.fails() {
-			w.add(v, wording.MaxProperties(w.path(v), n, size.most))
-		}
+		w.broken(size.Broken(v.Len()), size.Failure, v)
 	}
 	if s.envelope == embeddedEnvelope && !w.done() {
 		w.embedded(v)

@@ -28,6 +28,7 @@ var order = [][]string{
 	{"internal/contract"},
 	{"internal/schema"},
 	{"internal/jsonschema"},
+	{"internal/schema/keyword"},
 	{"internal/schema/wording"},
 	{"internal/schema/compare", "internal/schema/format"},
 	{"internal/merge"},
