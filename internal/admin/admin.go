@@ -63,7 +63,7 @@ type Options struct {
 // Server answers operators.
 type Server struct {
 	http     fasthttp.Server
-	pages    *pages
+	handlers *handlers
 	log      *slog.Logger
 	draining atomic.Bool
 }
@@ -80,7 +80,7 @@ func New(o Options) *Server {
 		}
 		return nil
 	}})
-	s.pages = newPages(o, ready)
+	s.handlers = newHandlers(o, ready)
 	s.http = fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 refuse,
@@ -89,7 +89,7 @@ func New(o Options) *Server {
 		Concurrency:                  2 * maxConnections, // with those that have just given up their places
 		ReadBufferSize:               maxHeadBytes,
 		MaxRequestBodySize:           maxBodyBytes,
-		HeaderReceived:               s.pages.questionLimit,
+		HeaderReceived:               s.handlers.questionLimit,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
@@ -103,7 +103,7 @@ func New(o Options) *Server {
 
 // Serve answers on the listener until Shutdown, which makes it return nil.
 func (s *Server) Serve(l net.Listener) error {
-	s.pages.isLocal.Store(isLoopback(l))
+	s.handlers.isLocal.Store(isLoopback(l))
 	return s.http.Serve(newPlaces(l, s.log))
 }
 

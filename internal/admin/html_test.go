@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -8,24 +9,42 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/admin"
-	"github.com/admission-gateway/gateway/internal/markup/markuptest"
+	"github.com/admission-gateway/gateway/internal/pages/pagestest"
 )
 
 // TestPage: the page of a status with all that one can have, and of one with nothing, shows every value as text.
 func TestPage(t *testing.T) {
 	var full admin.Status
 	var forecast admin.Forecast
-	markuptest.Fill(&full)
-	markuptest.Fill(&forecast)
+	pagestest.Fill(&full)
+	pagestest.Fill(&forecast)
 	full.Upstreams[0].Versions[0].ETags = "Varying"
 	full.Policies.LastReload.Outcome, full.Upstreams[0].Endpoints[0].Status = "Refused", "Ready"
 	forecast.About.IsDescribed, forecast.Policies[0].Applies, forecast.Policies[1].Applies = false, "Yes", "Maybe"
 	c := serve(t, admin.New(admin.Options{
 		Status: func() admin.Status { return full }, Foresee: func(string) admin.Forecast { return forecast },
 	}))
-	markuptest.Same(t, c.get("GET", "/?request=%22%3E%3Cscript%3E").Body, "full.html")
+	pagestest.Same(t, c.get("GET", "/?request=%22%3E%3Cscript%3E").Body, "full.html")
 	c = serve(t, admin.New(admin.Options{Status: func() admin.Status { return admin.Status{} }}))
-	markuptest.Same(t, c.get("GET", "/").Body, "empty.html")
+	pagestest.Same(t, c.get("GET", "/").Body, "empty.html")
+}
+
+// TestPolicies: browsers run and apply what is on a page, which its policy names by hashes.
+func TestPolicies(t *testing.T) {
+	a := &asked{}
+	c := serve(t, admin.New(admin.Options{Status: func() admin.Status { return admin.Status{} }, Playground: a.options()}))
+	for path, kinds := range map[string][]string{"/": {"style"}, "/playground": {"style", "script"}} {
+		page, header := c.send("GET", "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		for _, kind := range kinds {
+			_, rest, _ := strings.Cut(page.Body, "<"+kind+">")
+			text, _, isWhole := strings.Cut(rest, "</"+kind+">")
+			sum := sha256.Sum256([]byte(text))
+			want := kind + "-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+			if policy := header.Get("Content-Security-Policy"); !isWhole || !strings.Contains(policy, want) {
+				t.Errorf("%s has the policy %q, want %s in it", path, policy, want)
+			}
+		}
+	}
 }
 
 // TestFindingsOnce: the findings of files that are refused stand on the page once, whether or not they are what was read last.

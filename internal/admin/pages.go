@@ -13,11 +13,12 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
+	"github.com/admission-gateway/gateway/internal/pages"
 	"github.com/admission-gateway/gateway/internal/status"
 )
 
-// pages are the handlers of the listener by path.
-type pages struct {
+// handlers are those of the listener by path.
+type handlers struct {
 	named hosts
 	// health is no secret, and load balancers ask for it by names of their own. Below the path of a
 	// page each of its checks has one.
@@ -33,8 +34,8 @@ type pages struct {
 	all string
 }
 
-func newPages(o Options, ready []Check) *pages {
-	p := &pages{
+func newHandlers(o Options, ready []Check) *handlers {
+	p := &handlers{
 		named:   newHosts(o.Hosts),
 		health:  map[string]checks{"/livez": {"livez", o.Live}, "/readyz": {"readyz", ready}},
 		private: map[string]fasthttp.RequestHandler{},
@@ -63,12 +64,12 @@ func newPages(o Options, ready []Check) *pages {
 		}
 		p.private["/status"] = func(ctx *fasthttp.RequestCtx) { writeJSON(ctx, whole()) }
 		p.private["/"] = func(ctx *fasthttp.RequestCtx) {
-			s := shown{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request")), plays: o.Playground != nil}
+			s := statusPage{Status: whole(), Asked: string(ctx.QueryArgs().Peek("request")), HasPlayground: o.Playground != nil}
 			if s.Asked != "" && o.Foresee != nil {
 				f := o.Foresee(s.Asked)
 				s.Forecast = &f
 			}
-			writeHTML(ctx, s.page(), pagePolicy)
+			writeHTML(ctx, pages.Status, &s, statusPolicy)
 		}
 	}
 	if o.Playground != nil {
@@ -92,10 +93,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			ctx.SetConnectionClose()
 		}
 	}()
-	s.pages.serve(ctx)
+	s.handlers.serve(ctx)
 }
 
-func (p *pages) serve(ctx *fasthttp.RequestCtx) {
+func (p *handlers) serve(ctx *fasthttp.RequestCtx) {
 	asked(ctx)
 	path := string(ctx.Path())
 	name := ""

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"mime"
 	"net"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/admission-gateway/gateway/internal/pages"
 	"github.com/admission-gateway/gateway/internal/peek"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/story"
@@ -40,37 +40,12 @@ type Playground struct {
 	Examples func() (any, error)
 }
 
-//go:embed playground.html
-var playgroundBody string
-
-//go:embed playground.js
-var playgroundScript string
-
-// playgroundStyle is the style of the playground beside the ones of all pages and of stories.
-const playgroundStyle = story.Style + `body { max-width: 90rem; }
-.columns { display: grid; gap: 2rem; } .columns > * { min-width: 0; }
-@media (min-width: 60rem) { .columns { grid-template-columns: 1fr 1fr; } }
-label { display: block; margin: .6rem 0 .2rem; } .row { display: flex; flex-wrap: wrap; gap: 0 1.5rem; align-items: end; } .row label { flex: 1 1 10rem; }
-.row .method { flex: 0 1 9rem; } .row .path { flex: 1 1 12rem; } .row .check { flex: 0 1 auto; }
-textarea, .row input, .row select { width: 100%; max-width: none; box-sizing: border-box; } .row .check input { width: auto; }
-.story h1 { font-size: 1.15rem; overflow-wrap: anywhere; }
-`
-
-// playgroundText returns the page, and the policy by which a browser runs nothing but its own script, which asks this server alone.
-func playgroundText() (page, policy string) {
-	page = pageHead("Playground") + "<style>" + style + playgroundStyle + "</style>\n</head>\n<body>\n" +
-		playgroundBody + "<script>" + playgroundScript + "</script>\n</body>\n</html>\n"
-	return page, "default-src 'none'; script-src " + hashSource(playgroundScript) + "; style-src " + hashSource(style+playgroundStyle) +
-		"; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-}
-
 // addPlayground adds the pages of the playground.
-func (p *pages) addPlayground(o *Playground) {
-	page, policy := playgroundText()
+func (p *handlers) addPlayground(o *Playground) {
 	p.playground = o
 	p.private[playgroundPage] = func(ctx *fasthttp.RequestCtx) {
 		if p.mayPlay(ctx) {
-			writeHTML(ctx, page, policy)
+			writeHTML(ctx, pages.Playground, nil, playgroundPolicy)
 		}
 	}
 	p.private[playgroundExamples] = func(ctx *fasthttp.RequestCtx) {
@@ -87,7 +62,7 @@ func (p *pages) addPlayground(o *Playground) {
 }
 
 // mayPlay reports whether the playground is for who asks. Without a token it is for this machine alone.
-func (p *pages) mayPlay(ctx *fasthttp.RequestCtx) bool {
+func (p *handlers) mayPlay(ctx *fasthttp.RequestCtx) bool {
 	if p.token != nil || p.isLocal.Load() && ctx.RemoteIP().IsLoopback() {
 		return true
 	}
@@ -102,7 +77,7 @@ func isLoopback(l net.Listener) bool {
 }
 
 // questionLimit has a question be longer than other bodies, if it may be asked.
-func (p *pages) questionLimit(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
+func (p *handlers) questionLimit(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 	isAllowed := p.token == nil && p.isLocal.Load() || p.token != nil && shows(h, p.token())
 	if p.playground != nil && h.IsPost() && string(h.RequestURI()) == playgroundQuestion && isAllowed {
 		c.MaxRequestBodySize = maxQuestionBytes
@@ -111,7 +86,7 @@ func (p *pages) questionLimit(h *fasthttp.RequestHeader) (c fasthttp.RequestConf
 }
 
 // ask answers a question.
-func (p *pages) ask(ctx *fasthttp.RequestCtx) {
+func (p *handlers) ask(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -138,7 +113,13 @@ func (p *pages) ask(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if strings.Contains(string(ctx.Request.Header.Peek("Accept")), "text/html") {
-		writeHTML(ctx, story.Fragment(explained), pagePolicy)
+		fragment, err := story.Fragment(explained)
+		if err != nil {
+			writeError(ctx, status.Internal("cannot write the explanation: %v", err))
+			return
+		}
+		setHTML(ctx, statusPolicy)
+		ctx.SetBodyString(fragment)
 		return
 	}
 	contentType, body := story.Write(explained, story.JSON)

@@ -158,7 +158,7 @@ func (f *Finding) result(at reportTime) reportResult {
 	if one.Policy == "" {
 		one.Policy = builtinPolicy
 	}
-	properties := map[string]string{"effect": string(f.Effect), "change": f.Change, "field": f.Field, "place": f.place(), "before": f.Old}
+	properties := map[string]string{"effect": string(f.Effect), "change": f.Change, "field": f.Field, "place": f.Place(), "before": f.Old}
 	maps.DeleteFunc(properties, func(_, value string) bool { return value == "" })
 	one.Properties = properties
 	return one

@@ -56,14 +56,14 @@ type Finding struct {
 	Old string `json:"old,omitempty"`
 }
 
-// object names the object.
-func (f *Finding) object() string {
+// Object names the object.
+func (f *Finding) Object() string {
 	name := f.Resource
 	if f.Group != "" {
 		name += "." + f.Group
 	}
 	if name == "" {
-		name = f.place()
+		name = f.Place()
 	}
 	switch {
 	case f.Namespace != "":
@@ -74,8 +74,8 @@ func (f *Finding) object() string {
 	return name
 }
 
-// place says where the object was read.
-func (f *Finding) place() string {
+// Place says where the object was read.
+func (f *Finding) Place() string {
 	if f.Line == 0 {
 		return f.Source
 	}
@@ -155,8 +155,8 @@ func parts(of map[string]*Part) []row[Part] {
 
 // A table has counts of one kind of parts.
 type table struct {
-	title string
-	rows  []row[Part]
+	Title string
+	Rows  []row[Part]
 }
 
 // maxRows is how many rows a table of a report has.

@@ -69,8 +69,8 @@ func (r *Report) writeText(w io.Writer) error {
 		end()
 	}
 	for _, table := range r.tables() {
-		row(strings.ToUpper(table.title), "OBJECTS", "DENIED", "UNJUDGED", "WARNED", "AUDITED")
-		for _, p := range table.rows {
+		row(strings.ToUpper(table.Title), "OBJECTS", "DENIED", "UNJUDGED", "WARNED", "AUDITED")
+		for _, p := range table.Rows {
 			row(p.Name, p.Count.Objects, p.Count.Denied, p.Count.Unjudged, p.Count.Warned, p.Count.Audited)
 		}
 		end()
@@ -105,7 +105,7 @@ func (f *Finding) writeText(b *strings.Builder) {
 	if f.Change != "" {
 		b.WriteString(f.Change + " ")
 	}
-	b.WriteString(string(f.Effect) + " " + line(f.object()))
+	b.WriteString(string(f.Effect) + " " + line(f.Object()))
 	if f.Policy != "" {
 		b.WriteString(" [" + line(f.Policy) + "]")
 	}
@@ -117,7 +117,7 @@ func (f *Finding) writeText(b *strings.Builder) {
 	if f.Old != "" {
 		b.WriteString(" (before: " + line(f.Old) + ")")
 	}
-	if place := f.place(); place != "" {
+	if place := f.Place(); place != "" {
 		b.WriteString(" (" + line(place) + ")")
 	}
 	b.WriteByte('\n')

@@ -17,7 +17,10 @@ func TestFragment(t *testing.T) {
 		},
 		Answer: story.Answer{Decision: story.Refused, Code: 422},
 	}
-	page := story.Fragment(&s)
+	page, err := story.Fragment(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	at := -1
 	for _, want := range []string{
 		"<strong>Refused</strong> with 422", "<p>a &lt;b&gt;</p>", "<details><summary>Steps 1 to 2 changed nothing</summary>", "1. Limits", "2. Body", "</details>",

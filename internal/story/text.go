@@ -248,8 +248,8 @@ func (e *Expression) Name() string {
 	return "expression"
 }
 
-// place says where the expression is; empty if that is not known.
-func (e *Expression) place() string {
+// Place says where the expression is; empty if that is not known.
+func (e *Expression) Place() string {
 	switch {
 	case e.Line == 0:
 		return ""
@@ -260,7 +260,7 @@ func (e *Expression) place() string {
 }
 
 func (t *texter) expression(depth int, e *Expression) {
-	at := e.place()
+	at := e.Place()
 	colour := paint.None
 	if e.Value == "false" || e.Error != "" {
 		colour = paint.Yellow

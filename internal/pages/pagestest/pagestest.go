@@ -1,5 +1,5 @@
-// Package markuptest checks HTML pages.
-package markuptest
+// Package pagestest checks HTML pages.
+package pagestest
 
 import (
 	"flag"
