@@ -18,11 +18,11 @@ type objectBodies struct{ c *collection }
 // IsOpaque reports whether the body is a patch that is left to a backend which knows patches: the resource
 // says so, and nothing has to be known of the object that results from it.
 func (s objectBodies) IsOpaque(i *resource.Info) bool {
-	return s.c.leavesPatch(i) && !s.c.readsToWrite()
+	return s.c.leavesPatch(i) && !readsToWrite(s.c.Resource)
 }
 
 // CheckOptions implements storage.Strategy.
-func (s objectBodies) CheckOptions(w *storage.Write) error { return s.c.checkOptions(w) }
+func (s objectBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.c.Resource, w) }
 
 // Complete implements storage.Strategy.
 func (s objectBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
@@ -36,14 +36,14 @@ func (s patchedBodies) IsOpaque(i *resource.Info) bool {
 }
 
 // CheckOptions implements storage.Strategy.
-func (s patchedBodies) CheckOptions(w *storage.Write) error { return s.c.checkOptions(w) }
+func (s patchedBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.c.Resource, w) }
 
 // Complete implements storage.Strategy.
 func (s patchedBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
 
 // leavesPatch reports whether the body is a patch that is left to a backend which knows patches.
 func (c *collection) leavesPatch(i *resource.Info) bool {
-	return i.Verb == resource.VerbPatch && !c.appliesPatches() && c.schema(i.Verb) == nil && c.status == nil &&
+	return i.Verb == resource.VerbPatch && !appliesPatches(c.Resource) && c.schema(i.Verb) == nil && c.status == nil &&
 		!c.Policies.Concerns(i, admission.Update)
 }
 
@@ -53,8 +53,8 @@ func (c *collection) admitsAnyPatch() bool {
 }
 
 // checkOptions refuses parameters of a write that only the gateway would read.
-func (c *collection) checkOptions(w *storage.Write) error {
-	if w.Info.Query == "" || c.Resource.Envelope != resource.Kubernetes {
+func checkOptions(r *resource.Resource, w *storage.Write) error {
+	if w.Info.Query == "" || r.Envelope != resource.Kubernetes {
 		return nil
 	}
 	var failures field.ErrorList
@@ -80,11 +80,11 @@ func (c *collection) complete(w *storage.Write, fills bool) error {
 		}
 		return storage.CompleteBare(w)
 	}
-	d := storage.Identity{IsPatched: w.Info.Verb == resource.VerbPatch && c.appliesPatches()}
+	d := storage.Identity{IsPatched: w.Info.Verb == resource.VerbPatch && appliesPatches(c.Resource)}
 	if err := d.ReadType(w); err != nil {
 		return err
 	}
-	if err := c.checkType(w, &d, fills); err != nil {
+	if err := checkType(c.Resource, w, &d, fills); err != nil {
 		return err
 	}
 	if err := d.ReadMetadata(w); err != nil {
@@ -101,7 +101,7 @@ func (c *collection) complete(w *storage.Write, fills bool) error {
 
 // checkType compares kind and apiVersion with the resource. After a patch they are validated as
 // Kubernetes does it: against what was there before.
-func (c *collection) checkType(w *storage.Write, d *storage.Identity, isObject bool) error {
+func checkType(r *resource.Resource, w *storage.Write, d *storage.Identity, isObject bool) error {
 	if !d.IsPatched || !isObject {
 		return d.CheckType(w)
 	}
@@ -110,8 +110,8 @@ func (c *collection) checkType(w *storage.Write, d *storage.Identity, isObject b
 		return w.Unreadable("Object 'Kind' is missing")
 	}
 	var failures field.ErrorList
-	if d.Kind != "" && d.Kind != c.Resource.Names.Kind {
-		failures = append(failures, field.Invalid(field.NewPath("kind"), storage.Short(d.Kind), "must be "+c.Resource.Names.Kind))
+	if d.Kind != "" && d.Kind != r.Names.Kind {
+		failures = append(failures, field.Invalid(field.NewPath("kind"), storage.Short(d.Kind), "must be "+r.Names.Kind))
 	}
 	expected := storage.GroupVersion(&w.Info)
 	if d.APIVersion != expected && (d.APIVersion != "" || storage.TextIn(existing, "apiVersion") != "") {

@@ -22,25 +22,25 @@ type collection struct {
 }
 
 // emulates reports whether the gateway supplies a capability that the backend lacks.
-func (c *collection) emulates(any resource.Capabilities) bool {
-	return c.Resource.Backend.Emulated&any != 0
+func emulates(r *resource.Resource, any resource.Capabilities) bool {
+	return r.Backend.Emulated&any != 0
 }
 
 // keeps reports whether the gateway supplies a capability in the metadata of objects of Kubernetes' form.
-func (c *collection) keeps(any resource.Capabilities) bool {
-	return c.emulates(any) && c.Resource.Envelope == resource.Kubernetes
+func keeps(r *resource.Resource, any resource.Capabilities) bool {
+	return emulates(r, any) && r.Envelope == resource.Kubernetes
 }
 
 // appliesPatches reports whether the gateway applies patches itself.
-func (c *collection) appliesPatches() bool {
-	return c.Resource.Backend.Patch == resource.PatchEmulated || c.Resource.Backend.Patch == resource.PatchValidated
+func appliesPatches(r *resource.Resource) bool {
+	return r.Backend.Patch == resource.PatchEmulated || r.Backend.Patch == resource.PatchValidated
 }
 
 // isRegistered reports whether a policy file describes the resource.
-func (c *collection) isRegistered() bool { return c.Resource != &unregistered }
+func isRegistered(r *resource.Resource) bool { return r != &unregistered }
 
 // keepsStatus reports whether it is the gateway that keeps the status apart.
-func (c *collection) keepsStatus() bool { return c.emulates(resource.StatusSubresource) }
+func keepsStatus(r *resource.Resource) bool { return emulates(r, resource.StatusSubresource) }
 
 // schema returns the schema of the object in the body of a verb; nil if there is none.
 func (c *collection) schema(verb resource.Verb) *schema.Schema { return c.Schemas.For(verb) }
@@ -50,8 +50,8 @@ type outlines struct{ object, event *document.Outline }
 
 // newOutlines makes the outlines.
 func (c *collection) newOutlines() outlines {
-	schema, isVersioned := c.defaulting(resource.VerbGet), c.keeps(resource.ResourceVersions)
-	if c.isPlaced() || schema != nil && len(schema.Derived()) > 0 || isVersioned && isDigested(c.Resource) {
+	schema, isVersioned := c.defaulting(resource.VerbGet), keeps(c.Resource, resource.ResourceVersions)
+	if isPlaced(c.Resource) || schema != nil && len(schema.Derived()) > 0 || isVersioned && isDigested(c.Resource) {
 		return outlines{}
 	}
 	object := schema.DefaultedParts()

@@ -57,7 +57,7 @@ var defaulters = sync.Pool{New: func() any { return new(defaulter) }}
 // completionOf prepares for objects that a request of a verb reads.
 func (c *collection) completionOf(i *resource.Info, budget *memory.Reservation, etag []byte) completion {
 	d := completion{collection: c, schema: c.defaulting(i.Verb), budget: budget, isItem: i.Verb == resource.VerbGet, hasEvents: i.Options.Watch}
-	if d.isVersioned = c.keeps(resource.ResourceVersions); d.isVersioned {
+	if d.isVersioned = keeps(c.Resource, resource.ResourceVersions); d.isVersioned {
 		switch {
 		case d.isOne():
 			d.etag = etag
@@ -282,7 +282,7 @@ func (d *completion) complete(item *document.Document) error {
 	limit := d.collection.Limits.Completed()
 	switch {
 	case d.schema == nil:
-	case d.collection.isPlaced():
+	case isPlaced(d.collection.Resource):
 		return d.completePlaced(item, object)
 	case object == item.Root() && !d.collection.knows(d.schema, object):
 		// What has no member of an object is none.

@@ -24,7 +24,7 @@ type objectDeletions struct {
 // deletionsOf returns how objects of the resource are deleted.
 func deletionsOf(c *collection, of storedObject) storage.Deleter {
 	native := nativeDeletions{c, of}
-	if !c.keeps(resource.Deletion) {
+	if !keeps(c.Resource, resource.Deletion) {
 		return native
 	}
 	return objectDeletions{native, objectWrites{c}}
@@ -75,7 +75,7 @@ func (s objectWrites) sendDelete(w *storage.Write) error {
 	m := storage.Message{
 		Method: methodDelete, Target: w.Exchanges.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
 	}
-	if s.c.answersObject() && w.Info.HasBody() {
+	if answersObject(s.c.Resource) && w.Info.HasBody() {
 		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
 	}
 	if err := s.c.send(w, &m); err != nil {
@@ -103,12 +103,12 @@ func (s nativeDeletions) PrepareForDelete(w *storage.Write) error {
 	if err := s.c.compareUnread(w); err != nil {
 		return err
 	}
-	return s.c.checkUnread(w)
+	return checkUnread(s.c.Resource, w)
 }
 
 // Delete implements storage.Deleter.
 func (s nativeDeletions) Delete(w *storage.Write) error {
-	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
+	if w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) {
 		w.Exchanges.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
 		return nil
 	}
@@ -228,7 +228,7 @@ func appendStrings(dst []byte, list []string) []byte {
 // deletes it (RW-5). The deletion is pinned by the ETag.
 func (s objectWrites) isLastUpdate(w *storage.Write) (bool, error) {
 	e := &w.Existing
-	if e.Object == nil || w.Info.Verb == resource.VerbCreate || !s.c.keeps(resource.Deletion) {
+	if e.Object == nil || w.Info.Verb == resource.VerbCreate || !keeps(s.c.Resource, resource.Deletion) {
 		return false, nil
 	}
 	metadata := storage.Metadata(w.Object)

@@ -22,13 +22,13 @@ const maxAttempts = 5
 
 // DeleteCollection implements storage.Deleter (RW-4).
 func (s objectDeletions) DeleteCollection(w *storage.Write) (storage.Collection, error) {
-	if !s.c.keeps(resource.Selectors) {
+	if !keeps(s.c.Resource, resource.Selectors) {
 		return nil, nil
 	}
 	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
 		return nil, err
 	}
-	l, err := s.c.readListOptions(&w.Info)
+	l, err := readListOptions(s.c.Resource, &w.Info)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (c *selected) Read() (*storage.Write, error) {
 	one.Release()
 	one.BeginPart(c.write)
 	one.Info.Verb, one.Info.Name = resource.VerbDelete, c.name
-	path, err := s.c.newTarget(one)
+	path, err := newTarget(s.c.Resource, one)
 	if err != nil {
 		return nil, err
 	}

@@ -39,16 +39,16 @@ func namesMade(head *message.Head) bool {
 // comparesFor reports whether the gateway compares the preconditions of requests for an object. A subresource that the backend
 // keeps has ETags of its own.
 func (c *collection) comparesFor(i *resource.Info) bool {
-	return c.compares && i.IsObject() && (i.Subresource == "" || c.isPartOf(i))
+	return c.compares && i.IsObject() && (i.Subresource == "" || isPartOf(c.Resource, i))
 }
 
 // isPartOf reports whether the gateway makes the subresource of the object itself.
-func (c *collection) isPartOf(i *resource.Info) bool {
+func isPartOf(r *resource.Resource, i *resource.Info) bool {
 	switch i.Subresource {
 	case "status":
-		return c.keepsStatus()
+		return keepsStatus(r)
 	case scaleSubresource:
-		return c.emulates(resource.ScaleSubresource)
+		return emulates(r, resource.ScaleSubresource)
 	}
 	return false
 }
@@ -277,7 +277,7 @@ func (c *collection) tagWritten(w *storage.Write) {
 	if c.Resource.Backend.Preconditions == resource.GatewayPreconditions && len(strong(r.ETag())) > 0 {
 		r.Remove("ETag") // which the next write could not name
 	}
-	isDryRun := w.Info.Options.DryRun && c.emulates(resource.DryRun)
+	isDryRun := w.Info.Options.DryRun && emulates(c.Resource, resource.DryRun)
 	if !w.Existing.IsCompared || isDryRun || w.Object == nil || len(strong(r.ETag())) > 0 || !c.makesETag(w.Existing.ETag) {
 		return
 	}
@@ -295,7 +295,7 @@ func (c *collection) tagWritten(w *storage.Write) {
 	if v.made == nil {
 		return
 	}
-	if d, err := c.parseShown(w, body); err == nil && c.isPlaced() {
+	if d, err := parseShown(c.Resource, w, body); err == nil && isPlaced(c.Resource) {
 		body = d.AppendTo(nil)
 		d.Release()
 	}

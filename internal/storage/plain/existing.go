@@ -22,7 +22,7 @@ type storedObject struct {
 }
 
 // wholeObject returns what writes of objects depend on.
-func wholeObject(c *collection) storedObject { return storedObject{c, c.readsToWrite()} }
+func wholeObject(c *collection) storedObject { return storedObject{c, readsToWrite(c.Resource)} }
 
 // partOfObject returns what writes of a subresource that is a part of the object depend on.
 func partOfObject(c *collection) storedObject { return storedObject{c, false} }
@@ -46,7 +46,7 @@ func (c *collection) needsExisting(i *resource.Info, isRead bool) bool {
 	if !i.IsObject() {
 		return false
 	}
-	if c.isUnshown() {
+	if isUnshown(c.Resource) {
 		return c.needsUnshown(i) != "" || c.mayCreate(i) || i.Verb == resource.VerbUpdate && !c.Resource.Writes.CreateOnUpdate
 	}
 	if storage.ReadsExisting(c.Policies, i) || c.mayCreate(i) {
@@ -55,7 +55,7 @@ func (c *collection) needsExisting(i *resource.Info, isRead bool) bool {
 	if i.Verb == resource.VerbDelete {
 		return false
 	}
-	if isRead || i.Verb == resource.VerbPatch || c.status != nil && c.keepsStatus() {
+	if isRead || i.Verb == resource.VerbPatch || c.status != nil && keepsStatus(c.Resource) {
 		return true
 	}
 	schema := c.schema(i.Verb)
@@ -70,11 +70,11 @@ func (c *collection) mayCreate(i *resource.Info) bool {
 
 // readsToWrite reports whether the write of an object depends on what is stored beyond its status: for what
 // the system owns of the metadata, for the version that it may name, or because it must not create the object.
-func (c *collection) readsToWrite() bool {
-	if c.keeps(resource.SystemMetadata|resource.Deletion) || !c.Resource.Writes.CreateOnUpdate {
+func readsToWrite(r *resource.Resource) bool {
+	if keeps(r, resource.SystemMetadata|resource.Deletion) || !r.Writes.CreateOnUpdate {
 		return true
 	}
-	return c.emulates(resource.ResourceVersions) && (c.Resource.Backend.Versions != resource.ETagVersions || c.Resource.Fields.Version != nil)
+	return emulates(r, resource.ResourceVersions) && (r.Backend.Versions != resource.ETagVersions || r.Fields.Version != nil)
 }
 
 // getObject reads the object that a write replaces.
@@ -86,7 +86,7 @@ func (c *collection) getObject(w *storage.Write) error {
 // another kind.
 func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
 	e := w.Exchanges
-	isUnshown := isObject && c.isUnshown()
+	isUnshown := isObject && isUnshown(c.Resource)
 	if isUnshown {
 		if err := c.refuseUnshown(&w.Info); err != nil {
 			return err
@@ -150,14 +150,14 @@ func (c *collection) take(w *storage.Write, body, etag []byte, isObject bool) (e
 		e.ETag = append(e.ETag[:0], etag...)
 		return err
 	}
-	if e.Object, err = c.parseShown(w, body); err != nil {
+	if e.Object, err = parseShown(c.Resource, w, body); err != nil {
 		return err
 	}
 	if err := c.checkShown(w, e.Root()); err != nil {
 		return err
 	}
 	e.ETag = append(e.ETag[:0], etag...)
-	if c.emulates(resource.ResourceVersions | resource.ScaleSubresource) {
+	if emulates(c.Resource, resource.ResourceVersions | resource.ScaleSubresource) {
 		e.Version = versionOf(e.Version[:0], c.Resource, e.Object.Root(), etag)
 	}
 	if schema := c.defaulting(resource.VerbPatch); schema != nil { // as far as the API shows it
@@ -166,7 +166,7 @@ func (c *collection) take(w *storage.Write, body, etag []byte, isObject bool) (e
 		}
 	}
 	e.IsCompleted = e.Object.Edited()
-	if c.keeps(resource.ResourceVersions) && len(e.Version) > 0 {
+	if keeps(c.Resource, resource.ResourceVersions) && len(e.Version) > 0 {
 		setVersion(e.Object, e.Object.Root(), e.Version)
 	}
 	return nil
@@ -186,7 +186,7 @@ func (c *collection) pin(w *storage.Write) error {
 	}
 	isBestEffort := c.Resource.Backend.Concurrency == resource.BestEffort
 	switch {
-	case c.isUnshown() && c.Resource.Backend.Versions == resource.FieldVersions:
+	case isUnshown(c.Resource) && c.Resource.Backend.Versions == resource.FieldVersions:
 	case c.Resource.Backend.Versions == resource.FieldVersions && w.Info.HasBody():
 		if stored, found := storage.Find(e.Root(), c.Resource.Fields.Version); found && versionIn(stored) != "" {
 			e.Pin = storage.PinnedByField
@@ -207,14 +207,14 @@ func (c *collection) pin(w *storage.Write) error {
 
 // sendsPatch reports whether the write is a patch that the backend applies itself: without a version that it compares, what
 // others write at the same time stays all the same.
-func (c *collection) sendsPatch(w *storage.Write) bool {
-	return w.Info.Verb == resource.VerbPatch && c.Resource.Backend.Patch == resource.PatchValidated
+func sendsPatch(r *resource.Resource, w *storage.Write) bool {
+	return w.Info.Verb == resource.VerbPatch && r.Backend.Patch == resource.PatchValidated
 }
 
 // checkVersion checks the version and the uid that a write names: another one than the stored
 // object's is a Conflict, none is Invalid if the resource asks for one (RW-1).
-func (c *collection) checkVersion(w *storage.Write) error {
-	if err := c.checkUnread(w); err != nil {
+func checkVersion(r *resource.Resource, w *storage.Write) error {
+	if err := checkUnread(r, w); err != nil {
 		return err
 	}
 	switch {
@@ -225,30 +225,30 @@ func (c *collection) checkVersion(w *storage.Write) error {
 			return w.Conflict()
 		}
 		return nil
-	case c.emulates(resource.ResourceVersions) && c.Resource.Envelope == resource.Bare:
-		named := versionOf(nil, c.Resource, w.Object.Root(), nil)
-		return c.compareVersion(w, string(named), c.Resource.Fields.Version...)
-	case !c.keeps(resource.ResourceVersions | resource.SystemMetadata):
+	case emulates(r, resource.ResourceVersions) && r.Envelope == resource.Bare:
+		named := versionOf(nil, r, w.Object.Root(), nil)
+		return compareVersion(r, w, string(named), r.Fields.Version...)
+	case !keeps(r, resource.ResourceVersions | resource.SystemMetadata):
 		return nil
 	}
 	metadata := storage.Metadata(w.Object)
-	if err := c.checkUID(w, metadata); err != nil {
+	if err := checkUID(r, w, metadata); err != nil {
 		return err
 	}
-	if !c.emulates(resource.ResourceVersions) {
+	if !emulates(r, resource.ResourceVersions) {
 		return nil
 	}
-	named, err := c.textOf(w, metadata, "resourceVersion")
+	named, err := textOf(r, w, metadata, "resourceVersion")
 	if err != nil {
 		return err
 	}
-	return c.compareVersion(w, named, "metadata", "resourceVersion")
+	return compareVersion(r, w, named, "metadata", "resourceVersion")
 }
 
 // textOf reads a member of metadata that must be a string; if it is not, the patch is to blame.
-func (c *collection) textOf(w *storage.Write, metadata document.Node, key string) (string, error) {
+func textOf(r *resource.Resource, w *storage.Write, metadata document.Node, key string) (string, error) {
 	text, err := storage.Text(metadata, key, "metadata.")
-	if err != nil && w.Info.Verb == resource.VerbPatch && c.appliesPatches() && c.Resource.Envelope == resource.Kubernetes {
+	if err != nil && w.Info.Verb == resource.VerbPatch && appliesPatches(r) && r.Envelope == resource.Kubernetes {
 		return "", w.Unreadable(err.Error())
 	}
 	return text, err
@@ -256,8 +256,8 @@ func (c *collection) textOf(w *storage.Write, metadata document.Node, key string
 
 // checkUnread refuses a write of what was not read if the client's own precondition can never hold: middleware that
 // compares nothing would let it pass.
-func (c *collection) checkUnread(w *storage.Write) error {
-	if c.isRegistered() && w.Existing.Object == nil && !w.Existing.IsAbsent && !w.Existing.IsCompared && neverMatches(w.Exchanges.Head) {
+func checkUnread(r *resource.Resource, w *storage.Write) error {
+	if isRegistered(r) && w.Existing.Object == nil && !w.Existing.IsAbsent && !w.Existing.IsCompared && neverMatches(w.Exchanges.Head) {
 		return refusedBy(&w.Subject, w.Exchanges.Head, &validators{}, unmatched)
 	}
 	return nil
@@ -265,11 +265,11 @@ func (c *collection) checkUnread(w *storage.Write) error {
 
 // checkUID compares the uid in a PUT, which is a precondition. A patch starts from the stored one, so that it
 // can only try to change it, which the schema's checks refuse.
-func (c *collection) checkUID(w *storage.Write, metadata document.Node) error {
-	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object == nil && !w.Existing.IsAbsent || !c.emulates(resource.SystemMetadata) {
+func checkUID(r *resource.Resource, w *storage.Write, metadata document.Node) error {
+	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object == nil && !w.Existing.IsAbsent || !emulates(r, resource.SystemMetadata) {
 		return nil
 	}
-	named, err := c.textOf(w, metadata, "uid")
+	named, err := textOf(r, w, metadata, "uid")
 	if err != nil || named == "" {
 		return err
 	}
@@ -286,12 +286,12 @@ func untold() error {
 }
 
 // compareVersion compares the version that a write names at a path; Kubernetes reads "0" as none.
-func (c *collection) compareVersion(w *storage.Write, named string, path ...string) error {
+func compareVersion(r *resource.Resource, w *storage.Write, named string, path ...string) error {
 	e := &w.Existing
 	isUntold := e.Object != nil && len(e.Version) == 0
 	switch {
 	case named == "" || named == "0":
-		if !c.Resource.Writes.UnconditionalUpdate && !e.IsAbsent && !namesETag(w.Exchanges.Head) {
+		if !r.Writes.UnconditionalUpdate && !e.IsAbsent && !namesETag(w.Exchanges.Head) {
 			if isUntold {
 				return untold()
 			}
@@ -299,7 +299,7 @@ func (c *collection) compareVersion(w *storage.Write, named string, path ...stri
 			at := field.NewPath(path[0], path[1:]...)
 			return status.Invalid(kind, w.Info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
 		}
-		if e.Object != nil && c.Resource.Envelope == resource.Kubernetes && len(e.Version) > 0 {
+		if e.Object != nil && r.Envelope == resource.Kubernetes && len(e.Version) > 0 {
 			setVersion(w.Object, w.Object.Root(), e.Version)
 		}
 	case isUntold:
@@ -307,7 +307,7 @@ func (c *collection) compareVersion(w *storage.Write, named string, path ...stri
 	case e.IsAbsent, e.Object != nil && named != str(e.Version):
 		return w.Conflict()
 	case e.Object == nil:
-		return c.pinToNamed(w, named)
+		return pinToNamed(r, w, named)
 	case w.Info.Verb == resource.VerbUpdate: // in a patch it is the stored one
 		w.IsPinned = true
 	}
@@ -315,7 +315,7 @@ func (c *collection) compareVersion(w *storage.Write, named string, path ...stri
 }
 
 // pinToNamed pins a write to the version that the client names, without a look at what is stored.
-func (c *collection) pinToNamed(w *storage.Write, version string) error {
+func pinToNamed(r *resource.Resource, w *storage.Write, version string) error {
 	etag, ok := appendETag(w.Existing.ETag[:0], version)
 	if w.Existing.ETag = etag; !ok {
 		return w.Conflict()

@@ -10,8 +10,8 @@ import (
 
 // shows returns which part of an object that is written the backend has shown. In objects of Kubernetes' form what is not
 // shown is not stored, so that it has its default.
-func (c *collection) shows(part storage.Shown) storage.Shown {
-	if c.Resource.Envelope == resource.Kubernetes || !c.isRegistered() {
+func shows(r *resource.Resource, part storage.Shown) storage.Shown {
+	if r.Envelope == resource.Kubernetes || !isRegistered(r) {
 		return storage.ShownNothing
 	}
 	return part
@@ -22,7 +22,7 @@ func (c *collection) shows(part storage.Shown) storage.Shown {
 // as they are. A merge patch brings lists as a whole, so that its result shows what it brought.
 func (c *collection) introduce(w *storage.Write) error {
 	of, limit := c.Schemas.Of(w), int(c.Limits.Body)
-	if w.PatchType != storage.JSONPatch || c.shows(storage.ShownObject) == storage.ShownNothing || of == nil || !of.Root().HasDefaults() {
+	if w.PatchType != storage.JSONPatch || shows(c.Resource, storage.ShownObject) == storage.ShownNothing || of == nil || !of.Root().HasDefaults() {
 		return nil
 	}
 	first := w.Patch.Root().First()

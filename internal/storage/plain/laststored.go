@@ -30,7 +30,7 @@ const maxUnread = 16
 func (c *collection) leaveStored(w *storage.Write, m *storage.Message, sent time.Time) {
 	e, r := w.Exchanges, &w.Exchanges.Response
 	switch {
-	case c.isPlaced(), w.Existing.Pin != storage.PinnedByETag || c.Resource.Backend.Versions != resource.ETagVersions,
+	case isPlaced(c.Resource), w.Existing.Pin != storage.PinnedByETag || c.Resource.Backend.Versions != resource.ETagVersions,
 		!c.Comparison.refusesOthers() || c.Comparison.answers.get() == NotCompared,
 		!e.IsAwaited():
 		return

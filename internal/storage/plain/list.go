@@ -20,8 +20,8 @@ import (
 )
 
 // readListOptions reads the list options of a request, as Kubernetes does and with its messages.
-func (c *collection) readListOptions(i *resource.Info) (*listPass, error) {
-	l := &listPass{selection: selection{namespace: i.Namespace, resource: c.Resource}}
+func readListOptions(r *resource.Resource, i *resource.Info) (*listPass, error) {
+	l := &listPass{selection: selection{namespace: i.Namespace, resource: r}}
 	if i.Query == "" {
 		return l, nil
 	}
@@ -41,7 +41,8 @@ func (c *collection) readListOptions(i *resource.Info) (*listPass, error) {
 		return nil, status.Invalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", failures, 0)
 	}
 	if o.FieldSelector != nil {
-		if l.fields, err = o.FieldSelector.Transform(c.fieldLabel); err != nil {
+		known := func(label, value string) (string, string, error) { return fieldLabel(r, label, value) }
+		if l.fields, err = o.FieldSelector.Transform(known); err != nil {
 			return nil, status.BadRequest("%s", err.Error())
 		}
 		if l.fields.Empty() {
@@ -65,11 +66,11 @@ func (c *collection) readListOptions(i *resource.Info) (*listPass, error) {
 }
 
 // fieldLabel knows the fields that a selector may name.
-func (c *collection) fieldLabel(label, value string) (string, string, error) {
-	if label == "metadata.name" || label == "metadata.namespace" && c.Resource.Namespaced {
+func fieldLabel(r *resource.Resource, label, value string) (string, string, error) {
+	if label == "metadata.name" || label == "metadata.namespace" && r.Namespaced {
 		return label, value, nil
 	}
-	for _, path := range c.Resource.Fields.Selectable {
+	for _, path := range r.Fields.Selectable {
 		if strings.Join(path, ".") == label {
 			return label, value, nil
 		}

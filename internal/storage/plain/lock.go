@@ -32,7 +32,7 @@ func (c *collection) lockNeed(r *storage.Request, readsFirst bool) storage.Need 
 		return storage.NeedsNone
 	case c.comparesWrite(&r.Info, r.Head):
 		return storage.ForItself
-	case !isVersioned && (readsFirst || c.storesWhole() || r.Info.Verb == resource.VerbUpdate && c.patchesByRules()):
+	case !isVersioned && (readsFirst || storesWhole(c.Resource) || r.Info.Verb == resource.VerbUpdate && c.patchesByRules()):
 		return storage.ForItself
 	case !c.comparesFor(&r.Info) || c.isProved(methodOf(r.Head.Method)):
 		return storage.NeedsNone
@@ -45,8 +45,8 @@ func (c *collection) lockNeed(r *storage.Request, readsFirst bool) storage.Need 
 
 // storesWhole reports whether there are writes that change a part of an object by storing all of it as it was
 // read, which undoes what was written in between.
-func (c *collection) storesWhole() bool {
-	return c.Resource.Backend.Patch == resource.PatchEmulated || c.keepsStatus() && c.status != nil || c.emulates(resource.ScaleSubresource)
+func storesWhole(r *resource.Resource) bool {
+	return r.Backend.Patch == resource.PatchEmulated || keepsStatus(r) && storage.StatusPath(r) != nil || emulates(r, resource.ScaleSubresource)
 }
 
 // patchesByRules reports whether rules over several fields apply to a patch that the backend

@@ -43,7 +43,7 @@ func (s objectStrategy) SetMetadata(w *storage.Write) {
 	case s.c.Resource.Envelope != resource.Kubernetes:
 	case w.Creates():
 		checkOwners(w, s.setNewMetadata(w))
-	case w.Existing.Object != nil && s.c.emulates(resource.SystemMetadata):
+	case w.Existing.Object != nil && emulates(s.c.Resource, resource.SystemMetadata):
 		s.carryMetadata(w)
 	}
 }
@@ -52,13 +52,13 @@ func (s objectStrategy) SetMetadata(w *storage.Write) {
 func (s objectStrategy) setNewMetadata(w *storage.Write) (metadata document.Node) {
 	metadata = storage.EnsureMetadata(w.Object)
 	dropSystemMembers(w.Object, metadata) // which a policy set
-	if s.c.emulates(resource.SystemMetadata) {
+	if emulates(s.c.Resource, resource.SystemMetadata) {
 		w.Object.SetString(metadata, "uid", string(uuid.NewUUID()))
 		var now [len(time.RFC3339) + 2]byte
 		w.Object.Set(metadata, "creationTimestamp", append(time.Now().UTC().AppendFormat(append(now[:0], '"'), time.RFC3339), '"'))
 		w.Object.Set(metadata, "generation", []byte("1"))
 	}
-	if !s.c.emulates(resource.GeneratedNames) {
+	if !emulates(s.c.Resource, resource.GeneratedNames) {
 		return metadata
 	}
 	if base := storage.TextIn(metadata, "generateName"); base != "" && storage.TextIn(metadata, "name") == "" {
@@ -94,7 +94,7 @@ func checkOwners(w *storage.Write, metadata document.Node) {
 
 // Warn implements storage.Strategy.
 func (s objectStrategy) Warn(w *storage.Write) {
-	if !s.c.keeps(resource.SystemMetadata) {
+	if !keeps(s.c.Resource, resource.SystemMetadata) {
 		return
 	}
 	if finalizers, _ := storage.Metadata(w.Object).Get("finalizers"); finalizers.Len() > 0 {
@@ -104,7 +104,7 @@ func (s objectStrategy) Warn(w *storage.Write) {
 
 // ValidateMetadata refuses an update that changes immutable metadata (META-1).
 func (s objectStrategy) ValidateMetadata(w *storage.Write) field.ErrorList {
-	if w.Existing.Object == nil || !s.c.keeps(resource.SystemMetadata) {
+	if w.Existing.Object == nil || !keeps(s.c.Resource, resource.SystemMetadata) {
 		return nil
 	}
 	return meta.ValidateUpdate(w.Object.Root(), w.Existing.Root())

@@ -26,7 +26,7 @@ func (s passedWrites) Update(w *storage.Write) error { return s.c.pass(w) }
 
 // pass sends a body on unchanged, or answers the dry run of it.
 func (c *collection) pass(w *storage.Write) error {
-	if w.Info.Options.DryRun && c.emulates(resource.DryRun) {
+	if w.Info.Options.DryRun && emulates(c.Resource, resource.DryRun) {
 		code := http.StatusOK
 		if w.Creates() {
 			code = http.StatusCreated

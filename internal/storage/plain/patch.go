@@ -27,7 +27,7 @@ type appliedPatches struct {
 
 // Patched implements storage.Patcher.
 func (s appliedPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
-	if !s.c.appliesPatches() {
+	if !appliesPatches(s.c.Resource) {
 		const format = "PATCH is not supported on '%s': what a backend makes of a patch cannot be judged"
 		return false, status.MethodNotAllowedf(format, w.Info.GroupResource())
 	}
@@ -53,11 +53,11 @@ func (refusedPatches) Patch(w *storage.Write) error {
 
 // patched applies a patch to the stored object.
 func (c *collection) patched(w *storage.Write) error {
-	if c.isUnshown() {
+	if isUnshown(c.Resource) {
 		if err := c.refuseUnshown(&w.Info); err != nil {
 			return err
 		}
-		if err := c.checkUnshownName(w); err != nil {
+		if err := checkUnshownName(c.Resource, w); err != nil {
 			return err
 		}
 		return storage.ErrUnshown
@@ -69,15 +69,15 @@ func (c *collection) patched(w *storage.Write) error {
 		return err
 	}
 	result := w.Existing.Object.Clone()
-	w.Shown = c.shows(storage.ShownObject)
-	if isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch; isMerge && c.sendsPatch(w) {
-		w.Shown = c.shows(storage.ShownMerged)
+	w.Shown = shows(c.Resource, storage.ShownObject)
+	if isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch; isMerge && sendsPatch(c.Resource, w) {
+		w.Shown = shows(c.Resource, storage.ShownMerged)
 	}
 	err := c.apply(w, result)
 	if err == nil {
 		err = reportUnknown(w)
 	}
-	if c.sendsPatch(w) {
+	if sendsPatch(c.Resource, w) {
 		edited := result
 		defer edited.Release()
 		result = edited.Clone() // whose edits are the gateway's own from here on

@@ -87,19 +87,19 @@ func comparesPreconditions(o *Options) bool {
 
 // storeOf says what kind of store a collection, or a subresource of its objects, has.
 func storeOf(c *collection, subresource string) *Store {
-	var keepsStatus bool // the gateway keeps it apart
+	var isApart bool // the gateway keeps the status apart
 	switch subresource {
 	case "status":
 		c.Schemas.Update = c.Schemas.Patch // what is written is made of the stored object
-		keepsStatus = c.Resource.Subresources.Status && c.keepsStatus()
+		isApart = c.Resource.Subresources.Status && keepsStatus(c.Resource)
 	case scaleSubresource:
 		c.Schemas.Update = c.Schemas.Patch
 	}
 	sendsPatches := c.Resource.Backend.Patch == resource.PatchValidated
 	switch {
-	case !c.isRegistered() && subresource == "":
+	case !isRegistered(c.Resource) && subresource == "":
 		return newUndescribed(c)
-	case !c.isRegistered():
+	case !isRegistered(c.Resource):
 		return newUndescribedSubresource(c)
 	case c.Resource.Operation != nil:
 		return newOperation(c)
@@ -107,13 +107,13 @@ func storeOf(c *collection, subresource string) *Store {
 		return newPatchedObjects(c)
 	case subresource == "":
 		return newObjects(c)
-	case keepsStatus && sendsPatches:
+	case isApart && sendsPatches:
 		return newPatchedStatus(c)
-	case keepsStatus:
+	case isApart:
 		return newStatus(c)
 	case subresource == "status":
 		return newNativeStatus(c)
-	case subresource == scaleSubresource && c.emulates(resource.ScaleSubresource):
+	case subresource == scaleSubresource && emulates(c.Resource, resource.ScaleSubresource):
 		return newScale(c)
 	}
 	return newSubresource(c)

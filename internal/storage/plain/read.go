@@ -27,9 +27,9 @@ func (s objectReads) Read(r *storage.Request) error {
 	if r.IsHead() && edits && r.Info.IsObject() {
 		m.Method = methodGet // only the object shows how long it is once it is completed
 	}
-	if s.c.keeps(resource.Selectors) && r.Info.Verb.Selects() {
+	if keeps(s.c.Resource, resource.Selectors) && r.Info.Verb.Selects() {
 		var err error
-		if l, err = s.c.readListOptions(&r.Info); err != nil {
+		if l, err = readListOptions(s.c.Resource, &r.Info); err != nil {
 			return err
 		}
 		m.Target = listTarget(&r.Exchanges, &r.Info)
@@ -74,7 +74,7 @@ func (c *collection) readTagged(r *storage.Request, target []byte, edits bool) e
 // editsAnswer reports whether there may be anything to complete in the answer to a read.
 func (c *collection) editsAnswer(r *storage.Request) bool {
 	switch {
-	case !c.isRegistered():
+	case !isRegistered(c.Resource):
 		return false
 	case c.Resource.Envelope == resource.Kubernetes:
 		return true
@@ -86,7 +86,7 @@ func (c *collection) editsAnswer(r *storage.Request) bool {
 func (c *collection) completeRead(r *storage.Request, l *listPass, etag []byte) error {
 	a := &r.Response
 	switch code := a.Status(); {
-	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !c.showsObjects(a.ContentType()):
+	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !showsObjects(c.Resource, a.ContentType()):
 		return nil
 	}
 	wasEncoded := len(a.ContentEncoding()) > 0
@@ -163,8 +163,8 @@ func (d *completion) completeOne(r *storage.Request) error {
 
 // showsObjects reports whether an answer of a media type shows objects as they are. An ordinary API may have media types
 // of JSON that show a part of them.
-func (c *collection) showsObjects(contentType []byte) bool {
-	if c.Resource.Envelope == resource.Bare {
+func showsObjects(r *resource.Resource, contentType []byte) bool {
+	if r.Envelope == resource.Bare {
 		return isPlainJSON(contentType)
 	}
 	return carriesJSON(contentType)

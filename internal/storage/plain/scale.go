@@ -42,7 +42,7 @@ func (s scaleReads) Read(r *storage.Request) error {
 	if err := s.c.take(&w, answer.Body(), answer.Header("ETag"), true); err != nil {
 		return err
 	}
-	scale, isSet, err := s.c.scaleOf(&w, w.Existing.Object)
+	scale, isSet, err := scaleOf(s.c.Resource, &w, w.Existing.Object)
 	switch {
 	case err != nil:
 		return status.Internal("%s", err.Error())
@@ -66,26 +66,26 @@ func (s *scale) json() []byte {
 }
 
 // scaleOf reads the Scale of an object, and whether the number of replicas is set.
-func (c *collection) scaleOf(w *storage.Write, d *document.Document) (*scale, bool, error) {
+func scaleOf(r *resource.Resource, w *storage.Write, d *document.Document) (*scale, bool, error) {
 	o := &scale{autoscalingv1.Scale{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
 		ObjectMeta: metav1.ObjectMeta{Name: w.Info.Name, Namespace: w.Info.ObjectNamespace(), ResourceVersion: string(w.Existing.Version)},
 	}}
-	if c.Resource.Envelope == resource.Kubernetes {
+	if r.Envelope == resource.Kubernetes {
 		metadata := storage.Metadata(d)
 		o.UID = types.UID(storage.TextIn(metadata, "uid"))
 		o.ResourceVersion = storage.TextIn(metadata, "resourceVersion")
 		_ = o.CreationTimestamp.UnmarshalQueryParameter(storage.TextIn(metadata, "creationTimestamp")) // none if it is no time
 	}
-	replicas, isSet, err := number(d.Root(), c.Resource.Subresources.Scale.Replicas)
+	replicas, isSet, err := number(d.Root(), r.Subresources.Scale.Replicas)
 	if err != nil {
 		return nil, false, err
 	}
 	o.Spec.Replicas = replicas
-	if o.Status.Replicas, _, err = number(d.Root(), c.Resource.Subresources.Scale.StatusReplicas); err != nil {
+	if o.Status.Replicas, _, err = number(d.Root(), r.Subresources.Scale.StatusReplicas); err != nil {
 		return nil, false, err
 	}
-	if at, found := storage.Find(d.Root(), c.Resource.Subresources.Scale.Selector); found && at.Kind() != document.Null {
+	if at, found := storage.Find(d.Root(), r.Subresources.Scale.Selector); found && at.Kind() != document.Null {
 		if at.Kind() != document.String {
 			return nil, false, fmt.Errorf("`%s` must be a string, not %s", at.Path(), at.Kind().WithArticle())
 		}
@@ -122,7 +122,7 @@ func (s *scaler) Object() storage.Storage { return s.object }
 
 // ReadScale implements storage.Scaler.
 func (s *scaler) ReadScale(w, asked *storage.Write) error {
-	before, isSet, err := s.c.scaleOf(w, w.Existing.Object)
+	before, isSet, err := scaleOf(s.c.Resource, w, w.Existing.Object)
 	if err != nil {
 		return status.Internal("%s", err.Error())
 	}
@@ -223,7 +223,7 @@ func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	}
 	result := w.Existing.Object.Clone()
 	w.SetObject(result)
-	w.Shown = s.c.shows(storage.ShownObject)
+	w.Shown = shows(s.c.Resource, storage.ShownObject)
 	w.ContentType = typeJSON
 	if err := storage.SetAt(result, s.c.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
 		return w.Unplaced(err)
@@ -231,7 +231,7 @@ func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	w.Info.Path = string(w.Exchanges.ItemTarget(&w.Info))
 	w.Info.Subresource = ""
 	isPinned := w.IsPinned
-	err = s.c.checkVersion(w)
+	err = checkVersion(s.c.Resource, w)
 	w.IsPinned = isPinned // the version in the object is the stored one, and no word of the client's
 	return err
 }
@@ -248,7 +248,7 @@ func (s scaledWrites) Update(w *storage.Write) error {
 	switch {
 	case err != nil:
 		return err
-	case w.Info.Options.DryRun && s.ofObject.c.emulates(resource.DryRun):
+	case w.Info.Options.DryRun && emulates(s.ofObject.c.Resource, resource.DryRun):
 		if len(w.Existing.Version) == 0 {
 			if err := s.ofObject.toStoredForm(w); err != nil {
 				return err
@@ -321,7 +321,7 @@ func (s scaledWrites) scaleText(w *storage.Write, object *document.Document) ([]
 	if err := object.Err(); err != nil {
 		return nil, err
 	}
-	o, _, err := s.ofObject.c.scaleOf(w, object)
+	o, _, err := scaleOf(s.ofObject.c.Resource, w, object)
 	if err != nil {
 		return nil, status.Internal("%s", err.Error())
 	}

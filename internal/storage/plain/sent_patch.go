@@ -50,7 +50,7 @@ func (s sentStatusPatches) Patch(w *storage.Write) error {
 // sendPatch sends a patch that turns the stored object into the admitted one: the given patch, with
 // the gateway's changes to its result folded in.
 func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error {
-	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
+	if w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) {
 		return s.writes.answerUnwritten(w, http.StatusOK)
 	}
 	m := storage.Message{Body: w.Exchanges.Body, Precondition: preconditionOf(w)}
@@ -79,7 +79,7 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 	stored := w.Existing.Object // with the defaults that reads set: nothing is put into a form
 	if w.PatchType != storage.FormPatch {
 		var err error
-		if stored, err = s.c.parseShown(w, w.Exchanges.StoredBody()); err != nil {
+		if stored, err = parseShown(s.c.Resource, w, w.Exchanges.StoredBody()); err != nil {
 			return nil, err
 		}
 		defer stored.Release()

@@ -44,12 +44,12 @@ func (c *collection) isProof(w *storage.Write, m *storage.Message) bool {
 	i := &w.Info
 	isNew := i.Verb == resource.VerbCreate
 	switch {
-	case c.Resource.Operation != nil, i.Subresource != "" && !c.isPartOf(i), !i.IsObject() && !isNew, isNew && i.Name == "":
+	case c.Resource.Operation != nil, i.Subresource != "" && !isPartOf(c.Resource, i), !i.IsObject() && !isNew, isNew && i.Name == "":
 		return false
 	case w.IsRepeatable() && !c.namesVersion(w, m):
 		return true
 	case isNew:
-		return w.HasGeneratedName || c.keeps(resource.SystemMetadata)
+		return w.HasGeneratedName || keeps(c.Resource, resource.SystemMetadata)
 	}
 	return w.Exchanges.HoldsLock() && !c.LocksAlone
 }
@@ -78,7 +78,7 @@ func (c *collection) storedAt(w *storage.Write) ([]byte, error) {
 	if w.Info.Verb != resource.VerbCreate {
 		return w.Exchanges.ItemTarget(&w.Info), nil
 	}
-	return c.newTarget(w)
+	return newTarget(c.Resource, w)
 }
 
 // isLeft reports whether the answer to a read shows what the write leaves.
@@ -87,12 +87,12 @@ func (c *collection) isLeft(w *storage.Write, m *storage.Message, answer *messag
 	switch code := answer.Status(); {
 	case w.Info.Verb == resource.VerbDelete || m.Method != nil && string(m.Method) == http.MethodDelete:
 		return code == http.StatusNotFound || code == http.StatusGone
-	case code != http.StatusOK || !isOneObject(answer) || c.isUnshown():
+	case code != http.StatusOK || !isOneObject(answer) || isUnshown(c.Resource):
 		return false
 	case e.Pin == storage.PinnedByETag && bytes.Equal(answer.Header("ETag"), e.ETag):
 		return false // the version that the write was to replace
 	}
-	stored, err := c.parseShown(w, answer.Body())
+	stored, err := parseShown(c.Resource, w, answer.Body())
 	if err != nil {
 		return false
 	}
@@ -109,9 +109,9 @@ func (c *collection) isLeft(w *storage.Write, m *storage.Message, answer *messag
 		}
 	}
 	for _, d := range [...]*document.Document{stored, sent} {
-		c.removeVersion(d)
+		removeVersion(c.Resource, d)
 	}
-	return document.EqualNodes(stored.Root(), sent.Root()) || c.sendsPatch(w) && c.equalsCompleted(w, stored, sent)
+	return document.EqualNodes(stored.Root(), sent.Root()) || sendsPatch(c.Resource, w) && c.equalsCompleted(w, stored, sent)
 }
 
 // sent returns a copy of the object that a write leaves.
@@ -123,11 +123,11 @@ func (c *collection) sent(w *storage.Write, m *storage.Message) (*document.Docum
 }
 
 // removeVersion removes from an object what the backend, or the gateway, makes anew with each write.
-func (c *collection) removeVersion(d *document.Document) {
-	if at, found := storage.Find(d.Root(), c.Resource.Fields.Version); c.Resource.Fields.Version != nil && found {
+func removeVersion(r *resource.Resource, d *document.Document) {
+	if at, found := storage.Find(d.Root(), r.Fields.Version); r.Fields.Version != nil && found {
 		d.Remove(at)
 	}
-	if c.keeps(resource.ResourceVersions) {
+	if keeps(r, resource.ResourceVersions) {
 		if at, found := storage.Metadata(d).Get("resourceVersion"); found {
 			d.Remove(at)
 		}

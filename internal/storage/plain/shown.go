@@ -13,23 +13,23 @@ import (
 )
 
 // isPlaced reports whether bodies or answers have the object within them.
-func (c *collection) isPlaced() bool {
-	return c.Resource.Fields.Object != nil || c.Resource.Fields.Answer != nil
+func isPlaced(r *resource.Resource) bool {
+	return r.Fields.Object != nil || r.Fields.Answer != nil
 }
 
 // parseShown parses the answer to a GET of an object, in the shape of the body of a PUT.
-func (c *collection) parseShown(w *storage.Write, body []byte) (*document.Document, error) {
+func parseShown(r *resource.Resource, w *storage.Write, body []byte) (*document.Document, error) {
 	d, err := w.Exchanges.ParseStored(body)
-	if err != nil || !c.isPlaced() {
+	if err != nil || !isPlaced(r) {
 		return d, err
 	}
 	defer d.Release()
-	object, found := storage.Find(d.Root(), pathOf(c.Resource.Fields.Answer))
+	object, found := storage.Find(d.Root(), pathOf(r.Fields.Answer))
 	if !found || object.Kind() != document.Object {
 		return nil, status.BadGateway("the backend's answer to a GET must have the object in `" +
-			storage.PathString(c.Resource.Fields.Answer) + "`, as `fields.answer` says")
+			storage.PathString(r.Fields.Answer) + "`, as `fields.answer` says")
 	}
-	return w.Exchanges.ParseStored(appendWithin(nil, c.Resource.Fields.Object, object))
+	return w.Exchanges.ParseStored(appendWithin(nil, r.Fields.Object, object))
 }
 
 // pathOf returns a path that leads to the root if it is nil.
@@ -53,15 +53,15 @@ func appendWithin(dst []byte, path resource.FieldPath, object document.Node) []b
 }
 
 // asAnswered returns a body in the shape of an answer.
-func (c *collection) asAnswered(body []byte, object *document.Document) []byte {
-	if !c.isPlaced() || object == nil {
+func asAnswered(r *resource.Resource, body []byte, object *document.Document) []byte {
+	if !isPlaced(r) || object == nil {
 		return bytes.Clone(body)
 	}
-	inner, found := storage.Find(object.Root(), pathOf(c.Resource.Fields.Object))
+	inner, found := storage.Find(object.Root(), pathOf(r.Fields.Object))
 	if !found {
 		return bytes.Clone(body)
 	}
-	return appendWithin(nil, c.Resource.Fields.Answer, inner)
+	return appendWithin(nil, r.Fields.Answer, inner)
 }
 
 // checkShown refuses an object of which the schema knows no member, although it names some: the object is most likely within
@@ -88,7 +88,7 @@ func (c *collection) knows(of *schema.Schema, object document.Node) bool {
 }
 
 // isUnshown reports whether the answer to a GET is not known to show the stored object.
-func (c *collection) isUnshown() bool { return c.Resource.Unshown != resource.IsShown }
+func isUnshown(r *resource.Resource) bool { return r.Unshown != resource.IsShown }
 
 // needsUnshown returns what needs the stored object of a write although it is not known; "" if nothing does.
 func (c *collection) needsUnshown(i *resource.Info) string {
@@ -96,9 +96,9 @@ func (c *collection) needsUnshown(i *resource.Info) string {
 	switch {
 	case !i.IsObject():
 		return ""
-	case i.Subresource != "" && c.isPartOf(i):
+	case i.Subresource != "" && isPartOf(c.Resource, i):
 		return "a subresource that the gateway keeps"
-	case isPatch && c.appliesPatches() && c.Resource.Backend.Patch == resource.PatchEmulated:
+	case isPatch && appliesPatches(c.Resource) && c.Resource.Backend.Patch == resource.PatchEmulated:
 		return "a patch that becomes a PUT"
 	case c.Resource.Unshown == resource.UnshownRefused:
 		return "`unknownObject: Refuse`"
@@ -108,7 +108,7 @@ func (c *collection) needsUnshown(i *resource.Info) string {
 		return "a policy"
 	case i.Verb == resource.VerbDelete:
 		return ""
-	case c.status != nil && (isPatch || c.keepsStatus()):
+	case c.status != nil && (isPatch || keepsStatus(c.Resource)):
 		return "the status, which a write has to keep,"
 	case c.Resource.Backend.Versions == resource.FieldVersions && c.Resource.Backend.Concurrency != resource.BestEffort:
 		return "the version in `" + storage.PathString(c.Resource.Fields.Version) + "`"
@@ -139,9 +139,9 @@ func unshown(i *resource.Info, needs string) error {
 }
 
 // checkUnshownName refuses a patch of an object that is not known if it gives the object another name than the URL.
-func (c *collection) checkUnshownName(w *storage.Write) error {
-	path := c.Resource.Fields.Name
-	if len(path) == 0 || c.Resource.Writes.NameMayChange || c.Resource.Unshown == resource.UnshownPassed {
+func checkUnshownName(r *resource.Resource, w *storage.Write) error {
+	path := r.Fields.Name
+	if len(path) == 0 || r.Writes.NameMayChange || r.Unshown == resource.UnshownPassed {
 		return nil
 	}
 	if w.PatchType != storage.JSONPatch {

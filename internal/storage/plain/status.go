@@ -33,7 +33,7 @@ func (statusStrategy) PrepareForCreate(*storage.Write) error { return nil }
 
 // PrepareForUpdate implements storage.Strategy.
 func (s statusStrategy) PrepareForUpdate(w *storage.Write) error {
-	if err := s.c.checkVersion(w); err != nil {
+	if err := checkVersion(s.c.Resource, w); err != nil {
 		return err
 	}
 	if err := s.replaceStatus(w); err != nil {
@@ -59,7 +59,7 @@ func (s statusStrategy) replaceStatus(w *storage.Write) error {
 	w.SetObject(merged)
 	w.IsKnown = false
 	if w.Shown != storage.ShownMerged {
-		w.Shown = s.c.shows(storage.ShownObject)
+		w.Shown = shows(s.c.Resource, storage.ShownObject)
 	}
 	return s.c.misplace(w, err)
 }
@@ -93,7 +93,7 @@ type nativeStatusBodies struct{ c *collection }
 func (s nativeStatusBodies) IsOpaque(i *resource.Info) bool { return s.c.leavesPatch(i) }
 
 // CheckOptions implements storage.Strategy.
-func (s nativeStatusBodies) CheckOptions(w *storage.Write) error { return s.c.checkOptions(w) }
+func (s nativeStatusBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.c.Resource, w) }
 
 // Complete implements storage.Strategy.
 func (s nativeStatusBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
@@ -106,7 +106,7 @@ func (nativeStatusStrategy) PrepareForCreate(*storage.Write) error { return nil 
 
 // PrepareForUpdate implements storage.Strategy.
 func (s nativeStatusStrategy) PrepareForUpdate(w *storage.Write) error {
-	if err := s.c.checkVersion(w); err != nil {
+	if err := checkVersion(s.c.Resource, w); err != nil {
 		return err
 	}
 	schema := s.c.Schemas.Of(w)

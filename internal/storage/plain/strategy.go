@@ -28,7 +28,7 @@ func (s objectStrategy) PrepareForCreate(w *storage.Write) error {
 
 // PrepareForUpdate implements storage.Strategy.
 func (s objectStrategy) PrepareForUpdate(w *storage.Write) error {
-	if err := s.c.checkVersion(w); err != nil {
+	if err := checkVersion(s.c.Resource, w); err != nil {
 		return err
 	}
 	s.warnOfStatus(w)
@@ -53,11 +53,11 @@ func (s objectStrategy) protectStatus(w *storage.Write) error {
 	if sent, found := storage.Find(w.Object.Root(), s.c.status); found {
 		w.Object.Remove(sent)
 	}
-	if w.Existing.Object == nil || !s.c.keepsStatus() {
+	if w.Existing.Object == nil || !keepsStatus(s.c.Resource) {
 		return nil
 	}
 	if w.Shown == storage.ShownNothing {
-		w.Shown = s.c.shows(storage.ShownStatus)
+		w.Shown = shows(s.c.Resource, storage.ShownStatus)
 	}
 	stored, found := storage.Find(w.Existing.Root(), s.c.status)
 	if !found {
@@ -70,7 +70,7 @@ func (s objectStrategy) protectStatus(w *storage.Write) error {
 // not know that there is a status. A client of Kubernetes knows, and one that sends the stored one
 // loses nothing.
 func (s objectStrategy) warnOfStatus(w *storage.Write) {
-	if s.c.Resource.Envelope != resource.Bare || !s.c.isRegistered() {
+	if s.c.Resource.Envelope != resource.Bare || !isRegistered(s.c.Resource) {
 		return
 	}
 	sent, found := storage.Find(w.Object.Root(), s.c.status)
@@ -89,7 +89,7 @@ func (s objectStrategy) KeepStatus(w *storage.Write) error {
 		return nil
 	}
 	var stored document.Node
-	if w.Existing.Object != nil && s.c.keepsStatus() {
+	if w.Existing.Object != nil && keepsStatus(s.c.Resource) {
 		stored, _ = storage.Find(w.Existing.Root(), s.c.status)
 	}
 	if set, _ := storage.Find(w.Object.Root(), s.c.status); document.EqualNodes(set, stored) {

@@ -16,7 +16,7 @@ type subresourceBodies struct{ c *collection }
 func (s subresourceBodies) IsOpaque(i *resource.Info) bool { return s.c.leavesPatch(i) }
 
 // CheckOptions implements storage.Strategy.
-func (s subresourceBodies) CheckOptions(w *storage.Write) error { return s.c.checkOptions(w) }
+func (s subresourceBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.c.Resource, w) }
 
 // Complete implements storage.Strategy.
 func (s subresourceBodies) Complete(w *storage.Write) error { return s.c.complete(w, false) }
@@ -28,7 +28,7 @@ type subresourceStrategy struct{ c *collection }
 func (subresourceStrategy) PrepareForCreate(*storage.Write) error { return nil }
 
 // PrepareForUpdate implements storage.Strategy.
-func (s subresourceStrategy) PrepareForUpdate(w *storage.Write) error { return s.c.checkUnread(w) }
+func (s subresourceStrategy) PrepareForUpdate(w *storage.Write) error { return checkUnread(s.c.Resource, w) }
 
 // KeepStatus implements storage.Strategy.
 func (subresourceStrategy) KeepStatus(*storage.Write) error { return nil }

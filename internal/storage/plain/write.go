@@ -33,7 +33,7 @@ func (s objectWrites) Create(w *storage.Write) error {
 	if err := s.checkNew(w); err != nil {
 		return err
 	}
-	if w.Info.Options.DryRun && s.c.emulates(resource.DryRun) {
+	if w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) {
 		return s.answerUnwritten(w, http.StatusCreated)
 	}
 	m, err := s.message(w)
@@ -41,7 +41,7 @@ func (s objectWrites) Create(w *storage.Write) error {
 		return err
 	}
 	if w.Existing.Pin == storage.PinnedToNothing {
-		if m.Target, err = s.c.newTarget(w); err != nil {
+		if m.Target, err = newTarget(s.c.Resource, w); err != nil {
 			return err
 		}
 		m.Method = methodPut
@@ -67,7 +67,7 @@ func (s objectWrites) Update(w *storage.Write) error {
 		code = http.StatusCreated
 	}
 	switch {
-	case w.Info.Options.DryRun && s.c.emulates(resource.DryRun):
+	case w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun):
 		return s.answerUnwritten(w, code)
 	case isLast:
 		return s.remove(w, code)
@@ -83,7 +83,7 @@ func (s objectWrites) Update(w *storage.Write) error {
 // checkNew refuses what only stored objects have, and looks for an object of the name if the backend would
 // not refuse it itself (META-4).
 func (s objectWrites) checkNew(w *storage.Write) error {
-	if s.c.keeps(resource.ResourceVersions) {
+	if keeps(s.c.Resource, resource.ResourceVersions) {
 		version, err := storage.Text(storage.Metadata(w.Object), "resourceVersion", "metadata.")
 		if err != nil {
 			return err
@@ -99,12 +99,12 @@ func (s objectWrites) checkNew(w *storage.Write) error {
 		return nil
 	}
 	switch {
-	case w.Info.Options.DryRun && s.c.emulates(resource.DryRun) && s.c.isRegistered():
+	case w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) && isRegistered(s.c.Resource):
 		return s.lookForTaken(w)
-	case !s.c.emulates(resource.ExistingNames):
+	case !emulates(s.c.Resource, resource.ExistingNames):
 		return nil
 	case s.c.Resource.Backend.Versions != resource.ETagVersions:
-		path, err := s.c.newTarget(w)
+		path, err := newTarget(s.c.Resource, w)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s objectWrites) checkNew(w *storage.Write) error {
 
 // lookForTaken refuses to create an object that exists.
 func (s objectWrites) lookForTaken(w *storage.Write) error {
-	path, err := s.c.newTarget(w)
+	path, err := newTarget(s.c.Resource, w)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func taken(w *storage.Write) error {
 }
 
 // newTarget returns the target that an object which is to be created will have.
-func (c *collection) newTarget(w *storage.Write) ([]byte, error) {
+func newTarget(r *resource.Resource, w *storage.Write) ([]byte, error) {
 	i := &w.Info
 	if problems := content.IsPathSegmentName(i.Name); len(problems) > 0 {
 		return nil, status.BadRequest("the name of the object (%s) %s", storage.Short(i.Name), strings.Join(problems, ", "))
@@ -156,7 +156,7 @@ func (c *collection) newTarget(w *storage.Write) ([]byte, error) {
 		if i.APIPrefix != "" {
 			return append(append(append(dst, i.Path...), '/'), name...)
 		}
-		for _, template := range c.Resource.Paths {
+		for _, template := range r.Paths {
 			if strings.Contains(template, "{name}") {
 				return i.Expand(dst, template, url.PathEscape(i.Namespace), name)
 			}
@@ -208,7 +208,7 @@ func (s objectWrites) message(w *storage.Write) (storage.Message, error) {
 	}
 	m := w.Message()
 	m.Precondition = preconditionOf(w)
-	if s.c.answersObject() {
+	if answersObject(s.c.Resource) {
 		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
 	}
 	return m, nil
@@ -240,12 +240,12 @@ func (c *collection) send(w *storage.Write, m *storage.Message) error {
 
 // answersObject reports whether a write is answered with the object as it is stored and its version,
 // whatever the backend answers.
-func (c *collection) answersObject() bool { return c.keeps(resource.ResourceVersions) }
+func answersObject(r *resource.Resource) bool { return keeps(r, resource.ResourceVersions) }
 
 // toStoredForm turns the admitted object into what is stored: the backend chooses the version, so
 // it is left out.
 func (s objectWrites) toStoredForm(w *storage.Write) error {
-	if s.c.keeps(resource.ResourceVersions) {
+	if keeps(s.c.Resource, resource.ResourceVersions) {
 		if at, found := storage.Metadata(w.Object).Get("resourceVersion"); found {
 			w.Object.Remove(at)
 		}
@@ -261,17 +261,17 @@ func (s objectWrites) toStoredForm(w *storage.Write) error {
 // then, and the version stays.
 func (s objectWrites) isUnchanged(w *storage.Write) bool {
 	e := &w.Existing
-	return e.Object != nil && !e.IsCompleted && s.c.answersObject() && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
+	return e.Object != nil && !e.IsCompleted && answersObject(s.c.Resource) && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
 }
 
 // answerUnwritten answers with what would have been stored: the backend knows no dry run, so nothing reaches it.
 func (s objectWrites) answerUnwritten(w *storage.Write, code int) error {
-	if !s.c.answersObject() {
+	if !answersObject(s.c.Resource) {
 		if err := s.c.keepUnknown(w, w.Object); err != nil {
 			return err
 		}
 		s.c.hide(w.Object)
-		w.Exchanges.Response.StartJSON(code, nil, s.c.asAnswered(w.Content(), w.Object))
+		w.Exchanges.Response.StartJSON(code, nil, asAnswered(s.c.Resource, w.Content(), w.Object))
 		return nil
 	}
 	if len(w.Existing.Version) == 0 {
@@ -315,7 +315,7 @@ func (c *collection) warnOfHidden(w *storage.Write) {
 // answerWritten makes the answer to a write what an API server answers: the object as it is stored, with its
 // version (RW-1). Backends answer with anything, from the object to nothing.
 func (s objectWrites) answerWritten(w *storage.Write, sent []byte, code int) error {
-	if !s.c.answersObject() {
+	if !answersObject(s.c.Resource) {
 		return nil
 	}
 	r := &w.Exchanges.Response
@@ -376,7 +376,7 @@ func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritt
 	// A backend with weak ETags gives no version, however often it is asked.
 	isUntellable := len(o.etag) > len(strong(o.etag)) && s.c.Resource.Fields.Version == nil && s.c.Resource.Backend.Concurrency != resource.BestEffort
 	isKnown := len(e.Version) > 0 || isUntellable
-	if !s.c.keeps(resource.ResourceVersions) {
+	if !keeps(s.c.Resource, resource.ResourceVersions) {
 		isKnown = isStored
 	}
 	if !isKnown {
@@ -422,7 +422,7 @@ func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 	var target []byte
 	var err error
 	if w.Info.Verb == resource.VerbCreate {
-		if target, err = s.c.newTarget(w); err != nil {
+		if target, err = newTarget(s.c.Resource, w); err != nil {
 			return nil, nil
 		}
 	} else {
@@ -451,7 +451,7 @@ func (s objectWrites) completeAnswer(w *storage.Write, object *document.Document
 
 // setVersion gives the object its version.
 func (s objectWrites) setVersion(w *storage.Write, object *document.Document) {
-	if len(w.Existing.Version) > 0 && s.c.keeps(resource.ResourceVersions) {
+	if len(w.Existing.Version) > 0 && keeps(s.c.Resource, resource.ResourceVersions) {
 		setVersion(object, object.Root(), w.Existing.Version)
 	}
 }
