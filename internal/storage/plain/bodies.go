@@ -13,33 +13,33 @@ import (
 )
 
 // objectBodies are the bodies of objects of the resource, and of patches of them.
-type objectBodies struct{ c *collection }
+type objectBodies struct{ a *access }
 
 // IsOpaque reports whether the body is a patch that is left to a backend which knows patches: the resource
 // says so, and nothing has to be known of the object that results from it.
 func (s objectBodies) IsOpaque(i *resource.Info) bool {
-	return s.c.leavesPatch(i) && !readsToWrite(s.c.Resource)
+	return s.a.leavesPatch(i) && !readsToWrite(s.a.Resource)
 }
 
 // CheckOptions implements storage.Strategy.
-func (s objectBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.c.Resource, w) }
+func (s objectBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.a.Resource, w) }
 
 // Complete implements storage.Strategy.
-func (s objectBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
+func (s objectBodies) Complete(w *storage.Write) error { return s.a.complete(w, true) }
 
 // patchedBodies are the bodies of objects at a backend that has PATCH itself.
-type patchedBodies struct{ c *collection }
+type patchedBodies struct{ a *access }
 
 // IsOpaque implements storage.Strategy. A patch passes unchanged if nothing depends on its result.
 func (s patchedBodies) IsOpaque(i *resource.Info) bool {
-	return i.Verb == resource.VerbPatch && !i.Options.DryRun && s.c.admitsAnyPatch() && !storage.IsConcerned(s.c.Policies, i)
+	return i.Verb == resource.VerbPatch && !i.Options.DryRun && s.a.admitsAnyPatch() && !storage.IsConcerned(s.a.Policies, i)
 }
 
 // CheckOptions implements storage.Strategy.
-func (s patchedBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.c.Resource, w) }
+func (s patchedBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.a.Resource, w) }
 
 // Complete implements storage.Strategy.
-func (s patchedBodies) Complete(w *storage.Write) error { return s.c.complete(w, true) }
+func (s patchedBodies) Complete(w *storage.Write) error { return s.a.complete(w, true) }
 
 // leavesPatch reports whether the body is a patch that is left to a backend which knows patches.
 func (c *collection) leavesPatch(i *resource.Info) bool {
@@ -126,12 +126,12 @@ func checkType(r *resource.Resource, w *storage.Write, d *storage.Identity, isOb
 // checkKeys refuses an object with two keys that differ in case alone: policies judge one of them, and a backend that
 // folds case, as many do, takes the other one.
 func (c *collection) checkKeys(w *storage.Write) error {
-	keys := &c.updateKeys
+	keys := &c.keys.update
 	switch w.Info.Verb {
 	case resource.VerbCreate:
-		keys = &c.createKeys
+		keys = &c.keys.create
 	case resource.VerbPatch:
-		keys = &c.patchKeys
+		keys = &c.keys.patch
 	}
 	first, second := w.Object.Root().CaseTwins(keys)
 	if !first.Valid() {

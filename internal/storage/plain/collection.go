@@ -1,24 +1,71 @@
 package plain
 
 import (
+	"sync"
+
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A collection is the objects of a resource at a backend: how the files describe them, and how they
-// are read, pinned to a version and sent. The strategies of a store share one.
+// A collection is how the files describe the objects of a resource at a backend. It does not change.
 type collection struct {
 	Options
 	status     resource.FieldPath // that only the status subresource may write; nil for none
 	mediaTypes storage.MediaTypes
+	keys       dataKeysByVerb
+}
 
-	createKeys, updateKeys, patchKeys dataKeys
-	// outlines returns what is read of objects to complete them for clients that read them. It is made for the first one.
+// An access is all that the strategies of a store need to read and write objects: each part is made of the collection.
+type access struct {
+	*collection
+	conditions conditions
+	reader     storedReader
+	locker     locker
+	sender     sender
+	completer  completer
+}
+
+// conditions compare the preconditions of requests for objects, and know what the backend compares itself.
+type conditions struct {
+	*collection
+	compares bool // the gateway compares them, as far as the backend does not
+}
+
+// A storedReader reads the objects that writes depend on.
+type storedReader struct{ conditions }
+
+// A locker takes the locks of objects.
+type locker struct{ conditions }
+
+// A sender sends writes, and resolves their outcome if that is unknown.
+type sender struct{ *collection }
+
+// A completer completes what clients read.
+type completer struct {
+	conditions
+	// outlines returns what is read of objects to complete them. It is made for the first one.
 	outlines func() outlines
-	// compares says that the gateway compares the preconditions of requests for objects.
-	compares bool
+}
+
+// accessTo makes the access to the objects that options describe.
+func accessTo(o *Options, keys dataKeysByVerb) *access {
+	c := &collection{Options: *o, mediaTypes: mediaTypesOf(o.Resource), keys: keys}
+	switch {
+	case o.Resource != nil:
+		c.status = storage.StatusPath(o.Resource)
+	case o.ProtectsStatus:
+		c.status = storage.KubernetesStatus
+	}
+	if o.Resource == nil {
+		c.Resource = &unregistered
+	}
+	by := conditions{c, comparesPreconditions(o)}
+	return &access{
+		collection: c, conditions: by, reader: storedReader{by}, locker: locker{by}, sender: sender{c},
+		completer: completer{by, sync.OnceValue(c.newOutlines)},
+	}
 }
 
 // emulates reports whether the gateway supplies a capability that the backend lacks.

@@ -21,8 +21,8 @@ import (
 // A completion gives objects the defaults that they lack (DEF-3), kind and apiVersion (RES-8), and
 // their version (RW-1).
 type completion struct {
-	collection *collection
-	schema     *schema.Schema // nil if there are no defaults
+	completer *completer
+	schema    *schema.Schema // nil if there are no defaults
 	// hasEvents says that the answer is a sequence of events, isItem that it is one object, and
 	// isVersioned that objects get their version.
 	hasEvents, isItem, isVersioned bool
@@ -55,8 +55,8 @@ var _ storage.Editor = (*defaulter)(nil)
 var defaulters = sync.Pool{New: func() any { return new(defaulter) }}
 
 // completionOf prepares for objects that a request of a verb reads.
-func (c *collection) completionOf(i *resource.Info, budget *memory.Reservation, etag []byte) completion {
-	d := completion{collection: c, schema: c.defaulting(i.Verb), budget: budget, isItem: i.Verb == resource.VerbGet, hasEvents: i.Options.Watch}
+func (c *completer) completionOf(i *resource.Info, budget *memory.Reservation, etag []byte) completion {
+	d := completion{completer: c, schema: c.defaulting(i.Verb), budget: budget, isItem: i.Verb == resource.VerbGet, hasEvents: i.Options.Watch}
 	if d.isVersioned = keeps(c.Resource, resource.ResourceVersions); d.isVersioned {
 		switch {
 		case d.isOne():
@@ -74,7 +74,7 @@ func (d *completion) isOne() bool { return d.isItem && !d.hasEvents }
 
 // outline says what is read of an object, or of an event with one, to complete it; nil if all of it is.
 func (d *completion) outline() *document.Outline {
-	switch of := d.collection.outlines(); {
+	switch of := d.completer.outlines(); {
 	case !d.hasEvents:
 		return of.object
 	case !d.isItem:
@@ -84,7 +84,7 @@ func (d *completion) outline() *document.Outline {
 }
 
 // newReadDefaulter prepares for the answer to a read.
-func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass, etag []byte) *defaulter {
+func (c *completer) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass, etag []byte) *defaulter {
 	d := defaulters.Get().(*defaulter)
 	version := d.version
 	d.completion = c.completionOf(i, budget, etag)
@@ -117,9 +117,9 @@ func (c *collection) newReadDefaulter(i *resource.Info, budget *memory.Reservati
 }
 
 // newListDefaulter prepares for a list whose objects only the gateway needs.
-func (c *collection) newListDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass) *defaulter {
+func (c *completer) newListDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass) *defaulter {
 	d := defaulters.Get().(*defaulter)
-	d.collection, d.schema, d.budget = c, c.defaulting(i.Verb), budget
+	d.completer, d.schema, d.budget = c, c.defaulting(i.Verb), budget
 	o := document.StreamOptions{Limits: c.Limits.Stored}
 	o.Limits.Memory = d.budget
 	d.setList(&o, l)
@@ -134,14 +134,14 @@ func (d *defaulter) setList(o *document.StreamOptions, l *listPass) {
 }
 
 // isTyped reports whether objects get kind and apiVersion.
-func (d *completion) isTyped() bool { return d.collection.Resource.Envelope == resource.Kubernetes }
+func (d *completion) isTyped() bool { return d.completer.Resource.Envelope == resource.Kubernetes }
 
 // eventEnvelope bounds the bytes of an event around its object.
 const eventEnvelope = 4 << 10
 
 // listMembers returns the kind, apiVersion and metadata of a list of Kubernetes' form.
 func (d *defaulter) listMembers() []document.StreamMember {
-	r := d.collection.Resource
+	r := d.completer.Resource
 	d.text = document.AppendString(d.text[:0], r.Names.ListKind)
 	n := len(d.text)
 	d.text = document.AppendString(d.text, r.APIVersion())
@@ -200,7 +200,7 @@ func (d *defaulter) Release() {
 // Rest implements storage.Editor.
 func (d *defaulter) Rest() {
 	if d.memory != nil {
-		d.collection.Memory.Give(d.memory, d.class)
+		d.completer.Memory.Give(d.memory, d.class)
 		d.budget.Shrink(1 << d.class)
 		d.memory = nil
 	}
@@ -216,7 +216,7 @@ func (d *defaulter) ItemMemory(kept []byte, least int) ([]byte, error) {
 		if !d.budget.Grow(1 << class) {
 			return nil, d.exhausted()
 		}
-		lent := d.collection.Memory.Take(class)
+		lent := d.completer.Memory.Take(class)
 		copy(lent, kept)
 		d.Rest()
 		d.memory, d.class = lent, class
@@ -253,7 +253,7 @@ func (d *completion) editItem(item *document.Document) error {
 }
 
 // exhausted returns the answer if there is no memory to complete an object.
-func (d *completion) exhausted() error { return d.collection.Limits.Refused(memory.Full) }
+func (d *completion) exhausted() error { return d.completer.Limits.Refused(memory.Full) }
 
 // complete gives one object, or the object of one event, what it lacks.
 func (d *completion) complete(item *document.Document) error {
@@ -269,7 +269,7 @@ func (d *completion) complete(item *document.Document) error {
 			return nil
 		}
 	}
-	r := d.collection.Resource
+	r := d.completer.Resource
 	if d.isVersioned {
 		if d.version = versionOf(d.version[:0], r, object, d.etag); len(d.version) > 0 {
 			defer setVersion(item, object, d.version)
@@ -279,12 +279,12 @@ func (d *completion) complete(item *document.Document) error {
 		storage.SetMissing(item, object, "kind", r.Names.Kind)
 		storage.SetMissing(item, object, "apiVersion", r.APIVersion())
 	}
-	limit := d.collection.Limits.Completed()
+	limit := d.completer.Limits.Completed()
 	switch {
 	case d.schema == nil:
-	case isPlaced(d.collection.Resource):
+	case isPlaced(d.completer.Resource):
 		return d.completePlaced(item, object)
-	case object == item.Root() && !d.collection.knows(d.schema, object):
+	case object == item.Root() && !d.completer.knows(d.schema, object):
 		// What has no member of an object is none.
 	case object == item.Root():
 		return completeStored(item, d.schema, limit, d.budget)
@@ -310,7 +310,7 @@ func (d *completion) complete(item *document.Document) error {
 
 // completePlaced gives an object that bodies have within them, or answers, what it lacks. Items of lists are objects.
 func (d *completion) completePlaced(item *document.Document, object document.Node) error {
-	fields := &d.collection.Resource.Fields
+	fields := &d.completer.Resource.Fields
 	if d.isItem {
 		var found bool
 		if object, found = storage.Find(object, pathOf(fields.Answer)); !found || object.Kind() != document.Object {
@@ -322,10 +322,10 @@ func (d *completion) completePlaced(item *document.Document, object document.Nod
 		return err
 	}
 	defer body.Release()
-	if !d.collection.knows(d.schema, body.Root()) {
+	if !d.completer.knows(d.schema, body.Root()) {
 		return nil
 	}
-	err = completeStored(body, d.schema, d.collection.Limits.Completed(), d.budget)
+	err = completeStored(body, d.schema, d.completer.Limits.Completed(), d.budget)
 	if failed := body.Err(); failed != nil {
 		return failed // whatever came of completing it
 	}
@@ -361,7 +361,7 @@ func (d *completion) Failed(err error) error {
 	if bad.Code == document.NoMemory {
 		return d.exhausted()
 	}
-	d.collection.Backend.Failed(&upstream.Error{Kind: upstream.Malformed, Cause: bad})
+	d.completer.Backend.Failed(&upstream.Error{Kind: upstream.Malformed, Cause: bad})
 	if bad.Code == document.TooLarge {
 		return status.BadGateway("an object in the backend's answer is too large to be completed: " + bad.Error())
 	}

@@ -31,7 +31,7 @@ const (
 )
 
 // readOf prepares for a GET of a target at an API that policy files describe.
-func readOf(t testing.TB, files, target string) (*collection, *storage.Request) {
+func readOf(t testing.TB, files, target string) (*completer, *storage.Request) {
 	t.Helper()
 	set := policiestest.LoadFiles(t, files)
 	limits := &storage.Limits{Body: 3 << 20}
@@ -45,11 +45,11 @@ func readOf(t testing.TB, files, target string) (*collection, *storage.Request) 
 		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission().For(&resource.Info{}), Resource: r.Resource, Memory: heap{},
 		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},
 	}, "")
-	return s.(*Store).collection, r
+	return &s.(*Store).access.completer, r
 }
 
 // completed returns the answer that a client gets for a body of the backend.
-func completed(c *collection, r *storage.Request, body []byte) ([]byte, error) {
+func completed(c *completer, r *storage.Request, body []byte) ([]byte, error) {
 	r.Response.StartJSON(http.StatusOK, nil, body)
 	err := c.completeWhole(r, nil, nil)
 	return r.Response.Body(), err
@@ -87,7 +87,7 @@ spec:
 }
 
 // completedReference completes a list the slow way: each item as a document of its own.
-func completedReference(t *testing.T, c *collection, text []byte) ([]byte, bool) {
+func completedReference(t *testing.T, c *completer, text []byte) ([]byte, bool) {
 	d, err := document.Parse(text, document.Limits{Depth: 66})
 	if err != nil || d.Root().Kind() != document.Object {
 		return nil, false
@@ -172,7 +172,8 @@ func FuzzDefaulter(f *testing.F) {
 	})
 }
 
-// BenchmarkDefaulter measures the cost of completing: an object that is complete, one that is not, and a list of a hundred.
+// BenchmarkDefaulter measures the cost of completing: an object that is complete, one that is not, and a list of a
+// hundred.
 func BenchmarkDefaulter(b *testing.B) {
 	padding := strings.Repeat(`{"name":"x","value":"0123456789"},`, 30) + "{}"
 	complete := `{"kind":"Widget","apiVersion":"example.com/v1","env":[` + padding + `],"spec":{"size":1,"max":2,"mode":"Locked"}}`

@@ -22,12 +22,12 @@ type objectDeletions struct {
 }
 
 // deletionsOf returns how objects of the resource are deleted.
-func deletionsOf(c *collection, of storedObject) storage.Deleter {
-	native := nativeDeletions{c, of}
-	if !keeps(c.Resource, resource.Deletion) {
+func deletionsOf(a *access, of storedObject) storage.Deleter {
+	native := nativeDeletions{a, of}
+	if !keeps(a.Resource, resource.Deletion) {
 		return native
 	}
-	return objectDeletions{native, objectWrites{c}}
+	return objectDeletions{native, objectWrites{a}}
 }
 
 // PrepareForDelete implements storage.Deleter.
@@ -35,7 +35,7 @@ func (s objectDeletions) PrepareForDelete(w *storage.Write) error {
 	if w.Info.Verb == resource.VerbDeleteCollection {
 		return s.nativeDeletions.PrepareForDelete(w)
 	}
-	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
+	if err := w.ReadDeleteOptions(s.a.Limits); err != nil {
 		return err
 	}
 	if err := s.stored.Get(w); err != nil {
@@ -75,10 +75,10 @@ func (s objectWrites) sendDelete(w *storage.Write) error {
 	m := storage.Message{
 		Method: methodDelete, Target: w.Exchanges.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
 	}
-	if answersObject(s.c.Resource) && w.Info.HasBody() {
-		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
+	if answersObject(s.a.Resource) && w.Info.HasBody() {
+		m.IsEdited, m.Whole = true, 2*s.a.Limits.Body
 	}
-	if err := s.c.send(w, &m); err != nil {
+	if err := s.a.sender.send(w, &m); err != nil {
 		return err
 	}
 	return refusedPin(w)
@@ -89,7 +89,7 @@ var noType = []byte{}
 
 // nativeDeletions are left to the backend. If a policy reads the stored object, the deletion is pinned to its version.
 type nativeDeletions struct {
-	c      *collection
+	a      *access
 	stored stored
 }
 
@@ -100,21 +100,21 @@ func (s nativeDeletions) PrepareForDelete(w *storage.Write) error {
 			return err
 		}
 	}
-	if err := s.c.compareUnread(w); err != nil {
+	if err := s.a.conditions.compareUnread(w); err != nil {
 		return err
 	}
-	return checkUnread(s.c.Resource, w)
+	return checkUnread(s.a.Resource, w)
 }
 
 // Delete implements storage.Deleter.
 func (s nativeDeletions) Delete(w *storage.Write) error {
-	if w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) {
+	if w.Info.Options.DryRun && emulates(s.a.Resource, resource.DryRun) {
 		w.Exchanges.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
 		return nil
 	}
 	m := w.Message()
 	m.Precondition = preconditionOf(w)
-	if err := s.c.send(w, &m); err != nil {
+	if err := s.a.sender.send(w, &m); err != nil {
 		return err
 	}
 	return refusedPin(w)
@@ -180,8 +180,8 @@ func finalizersLeft(w *storage.Write) (left []string, isChanged bool) {
 func (s objectDeletions) markDeleting(w *storage.Write, finalizers []string, isChanged bool) error {
 	marked := w.Existing.Object.Clone()
 	metadata := storage.EnsureMetadata(marked)
-	storage.SetMissing(marked, marked.Root(), "kind", s.c.Resource.Names.Kind)
-	storage.SetMissing(marked, marked.Root(), "apiVersion", s.c.Resource.APIVersion())
+	storage.SetMissing(marked, marked.Root(), "kind", s.a.Resource.Names.Kind)
+	storage.SetMissing(marked, marked.Root(), "apiVersion", s.a.Resource.APIVersion())
 	if isChanged {
 		marked.Set(metadata, "finalizers", appendStrings(nil, finalizers))
 	}
@@ -228,7 +228,7 @@ func appendStrings(dst []byte, list []string) []byte {
 // deletes it (RW-5). The deletion is pinned by the ETag.
 func (s objectWrites) isLastUpdate(w *storage.Write) (bool, error) {
 	e := &w.Existing
-	if e.Object == nil || w.Info.Verb == resource.VerbCreate || !keeps(s.c.Resource, resource.Deletion) {
+	if e.Object == nil || w.Info.Verb == resource.VerbCreate || !keeps(s.a.Resource, resource.Deletion) {
 		return false, nil
 	}
 	metadata := storage.Metadata(w.Object)
@@ -246,7 +246,7 @@ func (s objectWrites) isLastUpdate(w *storage.Write) (bool, error) {
 	switch {
 	case len(strong(e.ETag)) > 0:
 		e.Pin = storage.PinnedByETag
-	case s.c.Resource.Backend.Concurrency == resource.BestEffort:
+	case s.a.Resource.Backend.Concurrency == resource.BestEffort:
 		e.Pin = storage.NotPinned
 	default:
 		return false, status.BadGateway("the backend gave the stored object no strong ETag, so that its deletion cannot be pinned to what was judged")

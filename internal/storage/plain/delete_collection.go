@@ -22,13 +22,13 @@ const maxAttempts = 5
 
 // DeleteCollection implements storage.Deleter (RW-4).
 func (s objectDeletions) DeleteCollection(w *storage.Write) (storage.Collection, error) {
-	if !keeps(s.c.Resource, resource.Selectors) {
+	if !keeps(s.a.Resource, resource.Selectors) {
 		return nil, nil
 	}
-	if err := w.ReadDeleteOptions(s.c.Limits); err != nil {
+	if err := w.ReadDeleteOptions(s.a.Limits); err != nil {
 		return nil, err
 	}
-	l, err := readListOptions(s.c.Resource, &w.Info)
+	l, err := readListOptions(s.a.Resource, &w.Info)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s objectDeletions) DeleteCollection(w *storage.Write) (storage.Collection,
 	}
 	return &selected{
 		of: s, write: w, list: l, left: l.names, warnings: len(w.Exchanges.Warnings),
-		items: l.appendHead(nil), limit: int(2 * s.c.Limits.Body),
+		items: l.appendHead(nil), limit: int(2 * s.a.Limits.Body),
 	}, nil
 }
 
@@ -79,12 +79,12 @@ func (c *selected) Read() (*storage.Write, error) {
 	one.Release()
 	one.BeginPart(c.write)
 	one.Info.Verb, one.Info.Name = resource.VerbDelete, c.name
-	path, err := newTarget(s.c.Resource, one)
+	path, err := newTarget(s.a.Resource, one)
 	if err != nil {
 		return nil, err
 	}
 	one.Info.Path = string(path)
-	if err := s.c.lock(e, path, storage.ForItself); err != nil {
+	if err := s.a.locker.lock(e, path, storage.ForItself); err != nil {
 		return nil, err
 	}
 	if c.write.Object != nil {
@@ -172,7 +172,7 @@ func (s objectDeletions) listMatching(w *storage.Write, l *listPass) error {
 	if l.options.Limit <= 0 || l.options.Limit > maxMatching {
 		l.options.Limit = maxMatching
 	}
-	answer, err := w.Exchanges.ReadStream(s.c.Backend, listTarget(w.Exchanges, &w.Info))
+	answer, err := w.Exchanges.ReadStream(s.a.Backend, listTarget(w.Exchanges, &w.Info))
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s objectDeletions) listMatching(w *storage.Write, l *listPass) error {
 		return err
 	}
 	l.names = []string{}
-	d := s.c.newListDefaulter(&w.Info, w.Exchanges.Memory, l)
+	d := s.a.completer.newListDefaulter(&w.Info, w.Exchanges.Memory, l)
 	defer d.Release()
 	if err := gather(d, answer); err != nil {
 		return d.Failed(err)

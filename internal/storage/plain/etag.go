@@ -36,9 +36,9 @@ func namesMade(head *message.Head) bool {
 	return anyOf(head, message.FieldIfMatch, func(list []byte) bool { return eachETag(list, isMade) })
 }
 
-// comparesFor reports whether the gateway compares the preconditions of requests for an object. A subresource that the backend
-// keeps has ETags of its own.
-func (c *collection) comparesFor(i *resource.Info) bool {
+// comparesFor reports whether the gateway compares the preconditions of requests for an object. A subresource that
+// the backend keeps has ETags of its own.
+func (c conditions) comparesFor(i *resource.Info) bool {
 	return c.compares && i.IsObject() && (i.Subresource == "" || isPartOf(c.Resource, i))
 }
 
@@ -53,9 +53,9 @@ func isPartOf(r *resource.Resource, i *resource.Info) bool {
 	return false
 }
 
-// comparesWrite reports whether the gateway compares the preconditions of this write: a backend that is proved to compare an
-// ETag of its own in requests of the method does so itself.
-func (c *collection) comparesWrite(i *resource.Info, head *message.Head) bool {
+// comparesWrite reports whether the gateway compares the preconditions of this write: a backend that is proved to
+// compare an ETag of its own in requests of the method does so itself.
+func (c conditions) comparesWrite(i *resource.Info, head *message.Head) bool {
 	if !c.comparesFor(i) || !hasPreconditions(head) {
 		return false
 	}
@@ -64,13 +64,13 @@ func (c *collection) comparesWrite(i *resource.Info, head *message.Head) bool {
 }
 
 // isProved reports whether the backend is known to refuse a write of another version in requests of a method.
-func (c *collection) isProved(method string) bool {
+func (c conditions) isProved(method string) bool {
 	k := c.Comparison
 	return c.Resource.Backend.Preconditions == resource.AutoPreconditions && k.givesStrong() && k.of(method).get() == Compared
 }
 
 // makesETags reports whether objects have ETags that the gateway makes, as far as that is known.
-func (c *collection) makesETags() bool {
+func (c conditions) makesETags() bool {
 	if c.Comparison.isVarying() {
 		return false
 	}
@@ -78,12 +78,12 @@ func (c *collection) makesETags() bool {
 }
 
 // tagsRead reports whether the answer to a read gets an ETag that the gateway makes.
-func (c *collection) tagsRead(r *storage.Request) bool {
+func (c conditions) tagsRead(r *storage.Request) bool {
 	return c.comparesFor(&r.Info) && r.Info.Subresource != scaleSubresource && bytes.IndexByte(r.Head.Target, '?') < 0 && c.makesETags()
 }
 
 // validatorsOf returns the validators of an object that was read, with the ETag that the gateway makes of it.
-func (c *collection) validatorsOf(i *resource.Info, answer *message.Response) validators {
+func (c conditions) validatorsOf(i *resource.Info, answer *message.Response) validators {
 	v := validators{own: answer.Header("ETag"), modified: answer.Header("Last-Modified")}
 	if c.comparesFor(i) && c.makesETag(v.own) {
 		v.made = appendMade(nil, answer.Body())
@@ -92,15 +92,16 @@ func (c *collection) validatorsOf(i *resource.Info, answer *message.Response) va
 }
 
 // makesETag reports whether the gateway makes an ETag in the place of the backend's.
-func (c *collection) makesETag(own []byte) bool {
+func (c conditions) makesETag(own []byte) bool {
 	if c.Comparison.isVarying() {
 		return false
 	}
 	return c.Resource.Backend.Preconditions == resource.GatewayPreconditions || len(strong(own)) == 0
 }
 
-// tagRead gives the answer to a read its ETag, and compares what the client names. It reports whether the answer is complete.
-func (c *collection) tagRead(r *storage.Request) (isComplete bool, err error) {
+// tagRead gives the answer to a read its ETag, and compares what the client names. It reports whether the answer is
+// complete.
+func (c conditions) tagRead(r *storage.Request) (isComplete bool, err error) {
 	a := &r.Response
 	if !storage.IsDone(a.Status()) {
 		return false, nil
@@ -143,8 +144,8 @@ func (c *collection) tagRead(r *storage.Request) (isComplete bool, err error) {
 	}
 }
 
-// isOneObject reports whether an answer shows an object in the one way in which it is read before a write: in JSON, and not in
-// one of several forms of JSON.
+// isOneObject reports whether an answer shows an object in the one way in which it is read before a write: in JSON,
+// and not in one of several forms of JSON.
 func isOneObject(a *message.Response) bool {
 	media, _, _ := bytes.Cut(a.Header("Content-Type"), []byte(";"))
 	switch media = bytes.TrimSpace(media); {
@@ -164,7 +165,7 @@ func isOneObject(a *message.Response) bool {
 }
 
 // compareRead compares the preconditions of a write with the object that was read for it.
-func (c *collection) compareRead(w *storage.Write, answer *message.Response) error {
+func (c conditions) compareRead(w *storage.Write, answer *message.Response) error {
 	v := c.validatorsOf(&w.Info, answer)
 	head := w.Exchanges.Head
 	o := compare(head, &v, false)
@@ -178,10 +179,10 @@ func (c *collection) compareRead(w *storage.Write, answer *message.Response) err
 	return refusedBy(&w.Subject, head, &v, o)
 }
 
-// findVarying finds out whether reads of one object differ each time, as with a time in the answer. Such an object can have no
-// ETag, for no write would ever match it. The lock of the object keeps other writers away meanwhile; against those that write
-// past the gateway, two more reads have to differ.
-func (c *collection) findVarying(w *storage.Write, v *validators) {
+// findVarying finds out whether reads of one object differ each time, as with a time in the answer. Such an object
+// can have no ETag, for no write would ever match it. The lock of the object keeps other writers away meanwhile;
+// against those that write past the gateway, two more reads have to differ.
+func (c conditions) findVarying(w *storage.Write, v *validators) {
 	if !c.Comparison.asksVarying() {
 		return
 	}
@@ -208,7 +209,7 @@ func (c *collection) findVarying(w *storage.Write, v *validators) {
 }
 
 // writeCompared makes a write once its preconditions hold, if the gateway compares them.
-func (c *collection) writeCompared(w *storage.Write, write func(*storage.Write) error) error {
+func (c conditions) writeCompared(w *storage.Write, write func(*storage.Write) error) error {
 	if err := c.compareUnread(w); err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (c *collection) writeCompared(w *storage.Write, write func(*storage.Write) 
 }
 
 // compareUnread compares the preconditions of a write for which nothing was read.
-func (c *collection) compareUnread(w *storage.Write) error {
+func (c conditions) compareUnread(w *storage.Write) error {
 	if w.Existing.IsCompared || !c.comparesWrite(&w.Info, w.Exchanges.Head) {
 		return nil
 	}
@@ -228,7 +229,7 @@ func (c *collection) compareUnread(w *storage.Write) error {
 }
 
 // compareStored reads the object and compares the preconditions of a write with it.
-func (c *collection) compareStored(w *storage.Write) error {
+func (c conditions) compareStored(w *storage.Write) error {
 	e := &w.Existing
 	answer, err := w.Exchanges.ReadStored(c.Backend, w.Exchanges.ItemTarget(&w.Info), c.Limits)
 	if err != nil {
@@ -251,7 +252,7 @@ func (c *collection) compareStored(w *storage.Write) error {
 }
 
 // compareAbsent compares the preconditions of a PUT that creates the object.
-func (c *collection) compareAbsent(w *storage.Write) error {
+func (c conditions) compareAbsent(w *storage.Write) error {
 	v := validators{isAbsent: true}
 	if o := compare(w.Exchanges.Head, &v, false); o != holds {
 		return refusedBy(&w.Subject, w.Exchanges.Head, &v, o)
@@ -263,10 +264,10 @@ func (c *collection) compareAbsent(w *storage.Write) error {
 	return nil
 }
 
-// tagWritten gives the answer to a write the ETag of what is stored now, which is read for that under the lock of the object.
-// Only a client that names versions asks for one, and only an object that it has sent, or that the answer shows, is one that it
-// knows: others may write past the gateway.
-func (c *collection) tagWritten(w *storage.Write) {
+// tagWritten gives the answer to a write the ETag of what is stored now, which is read for that under the lock of the
+// object. Only a client that names versions asks for one, and only an object that it has sent, or that the answer
+// shows, is one that it knows: others may write past the gateway.
+func (c conditions) tagWritten(w *storage.Write) {
 	r := &w.Exchanges.Response
 	switch code := r.Status(); {
 	case !c.comparesFor(&w.Info), !w.Info.HasBody(), w.Exchanges.Sink != nil:
@@ -305,7 +306,7 @@ func (c *collection) tagWritten(w *storage.Write) {
 }
 
 // isSame reports whether two texts are of the same JSON.
-func (c *collection) isSame(w *storage.Write, one, other []byte) bool {
+func (c conditions) isSame(w *storage.Write, one, other []byte) bool {
 	if bytes.Equal(one, other) {
 		return true
 	}

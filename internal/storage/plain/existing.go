@@ -16,56 +16,56 @@ import (
 
 // storedObject reads the object itself, also for a write of a subresource that is a part of it.
 type storedObject struct {
-	c *collection
+	a *access
 	// isRead says that a write depends on the object for more than its status.
 	isRead bool
 }
 
 // wholeObject returns what writes of objects depend on.
-func wholeObject(c *collection) storedObject { return storedObject{c, readsToWrite(c.Resource)} }
+func wholeObject(a *access) storedObject { return storedObject{a, readsToWrite(a.Resource)} }
 
 // partOfObject returns what writes of a subresource that is a part of the object depend on.
-func partOfObject(c *collection) storedObject { return storedObject{c, false} }
+func partOfObject(a *access) storedObject { return storedObject{a, false} }
 
 // NeedsExisting implements storage.Updater.
 func (s storedObject) NeedsExisting(w *storage.Write) bool {
-	return s.c.needsExisting(&w.Info, s.isRead)
+	return s.a.reader.needsExisting(&w.Info, s.isRead)
 }
 
 // Get implements storage.Updater.
-func (s storedObject) Get(w *storage.Write) error { return s.c.getObject(w) }
+func (s storedObject) Get(w *storage.Write) error { return s.a.reader.getObject(w) }
 
 // Lock implements storage.Updater.
 func (s storedObject) Lock(r *storage.Request, isOpaque bool) error {
-	return s.c.lockFor(r, !isOpaque && s.c.needsExisting(&r.Info, s.isRead))
+	return s.a.locker.lockFor(r, !isOpaque && s.a.reader.needsExisting(&r.Info, s.isRead))
 }
 
 // needsExisting reports whether the stored object decides anything about the write. isRead says that the
 // write of an object depends on it for more than its status.
-func (c *collection) needsExisting(i *resource.Info, isRead bool) bool {
+func (s storedReader) needsExisting(i *resource.Info, isRead bool) bool {
 	if !i.IsObject() {
 		return false
 	}
-	if isUnshown(c.Resource) {
-		return c.needsUnshown(i) != "" || c.mayCreate(i) || i.Verb == resource.VerbUpdate && !c.Resource.Writes.CreateOnUpdate
+	if isUnshown(s.Resource) {
+		return s.needsUnshown(i) != "" || s.mayCreate(i) || i.Verb == resource.VerbUpdate && !s.Resource.Writes.CreateOnUpdate
 	}
-	if storage.ReadsExisting(c.Policies, i) || c.mayCreate(i) {
+	if storage.ReadsExisting(s.Policies, i) || s.mayCreate(i) {
 		return true
 	}
 	if i.Verb == resource.VerbDelete {
 		return false
 	}
-	if isRead || i.Verb == resource.VerbPatch || c.status != nil && keepsStatus(c.Resource) {
+	if isRead || i.Verb == resource.VerbPatch || s.status != nil && keepsStatus(s.Resource) {
 		return true
 	}
-	schema := c.schema(i.Verb)
+	schema := s.schema(i.Verb)
 	return schema != nil && schema.NeedsOld()
 }
 
 // mayCreate reports whether it matters to policies if a PUT creates the object, so that it has to be known.
-func (c *collection) mayCreate(i *resource.Info) bool {
-	return storage.NamesObject(i, c.Resource) && c.Policies.Concerns(i, admission.Create) &&
-		c.Policies.Differs(i, admission.Create, admission.Update)
+func (s storedReader) mayCreate(i *resource.Info) bool {
+	return storage.NamesObject(i, s.Resource) && s.Policies.Concerns(i, admission.Create) &&
+		s.Policies.Differs(i, admission.Create, admission.Update)
 }
 
 // readsToWrite reports whether the write of an object depends on what is stored beyond its status: for what
@@ -78,56 +78,56 @@ func readsToWrite(r *resource.Resource) bool {
 }
 
 // getObject reads the object that a write replaces.
-func (c *collection) getObject(w *storage.Write) error {
-	return c.get(w, w.Exchanges.ItemTarget(&w.Info), true)
+func (s storedReader) getObject(w *storage.Write) error {
+	return s.get(w, w.Exchanges.ItemTarget(&w.Info), true)
 }
 
 // get reads what a write replaces. isObject says that it is an object of the resource, and not one of
 // another kind.
-func (c *collection) get(w *storage.Write, target []byte, isObject bool) error {
+func (s storedReader) get(w *storage.Write, target []byte, isObject bool) error {
 	e := w.Exchanges
-	isUnshown := isObject && isUnshown(c.Resource)
+	isUnshown := isObject && isUnshown(s.Resource)
 	if isUnshown {
-		if err := c.refuseUnshown(&w.Info); err != nil {
+		if err := s.refuseUnshown(&w.Info); err != nil {
 			return err
 		}
 	}
-	last := c.lastStored(w, target)
-	if last != nil && !isUnshown && c.goesOnFrom(last) {
+	last := s.lastStored(w, target)
+	if last != nil && !isUnshown && s.goesOnFrom(last) {
 		w.Existing.Unread = last.Unread
-		if err := c.take(w, last.Body, last.ETag, isObject); err != nil {
+		if err := s.take(w, last.Body, last.ETag, isObject); err != nil {
 			return err
 		}
-		return c.pin(w)
+		return s.pin(w)
 	}
-	answer, err := e.ReadStored(c.Backend, target, c.Limits)
+	answer, err := e.ReadStored(s.Backend, target, s.Limits)
 	if err != nil {
 		return err
 	}
-	c.compareLast(w, last, answer)
+	s.compareLast(w, last, answer)
 	if answer.Status() == http.StatusMethodNotAllowed && w.Info.Subresource != "" {
 		// A subresource that can only be written is a view of the object itself.
-		if answer, err = e.ReadStored(c.Backend, e.ItemTarget(&w.Info), c.Limits); err != nil {
+		if answer, err = e.ReadStored(s.Backend, e.ItemTarget(&w.Info), s.Limits); err != nil {
 			return err
 		}
 	}
 	switch code := answer.Status(); {
-	case code == http.StatusNotFound && storage.NamesObject(&w.Info, c.Resource):
-		return c.absent(w)
+	case code == http.StatusNotFound && storage.NamesObject(&w.Info, s.Resource):
+		return s.absent(w)
 	case code != http.StatusOK:
-		return c.unread(w, answer)
+		return s.unread(w, answer)
 	}
 	if isUnshown { // that there is one is all that is known
 		w.Existing.ETag = append(w.Existing.ETag[:0], answer.Header("ETag")...)
-	} else if err := c.take(w, answer.Body(), answer.Header("ETag"), isObject); err != nil {
+	} else if err := s.take(w, answer.Body(), answer.Header("ETag"), isObject); err != nil {
 		return err
 	}
-	if hasPreconditions(w.Exchanges.Head) && c.Resource.Backend.Versions != resource.NativeVersions {
-		if err := c.compareRead(w, answer); err != nil {
+	if hasPreconditions(w.Exchanges.Head) && s.Resource.Backend.Versions != resource.NativeVersions {
+		if err := s.compareRead(w, answer); err != nil {
 			return err
 		}
 	}
-	return c.pin(w)
+	return s.pin(w)
 }
 
 // unread ends a write if the backend does not give the stored object: by the backend's own answer if its errors pass.
@@ -143,70 +143,70 @@ func (c *collection) unread(w *storage.Write, answer *message.Response) error {
 }
 
 // take takes an object that was read as the stored one, as a client that reads it would see it.
-func (c *collection) take(w *storage.Write, body, etag []byte, isObject bool) (err error) {
+func (s storedReader) take(w *storage.Write, body, etag []byte, isObject bool) (err error) {
 	e := &w.Existing
 	if !isObject {
 		e.Object, err = w.Exchanges.ParseStored(body)
 		e.ETag = append(e.ETag[:0], etag...)
 		return err
 	}
-	if e.Object, err = parseShown(c.Resource, w, body); err != nil {
+	if e.Object, err = parseShown(s.Resource, w, body); err != nil {
 		return err
 	}
-	if err := c.checkShown(w, e.Root()); err != nil {
+	if err := s.checkShown(w, e.Root()); err != nil {
 		return err
 	}
 	e.ETag = append(e.ETag[:0], etag...)
-	if emulates(c.Resource, resource.ResourceVersions | resource.ScaleSubresource) {
-		e.Version = versionOf(e.Version[:0], c.Resource, e.Object.Root(), etag)
+	if emulates(s.Resource, resource.ResourceVersions|resource.ScaleSubresource) {
+		e.Version = versionOf(e.Version[:0], s.Resource, e.Object.Root(), etag)
 	}
-	if schema := c.defaulting(resource.VerbPatch); schema != nil { // as far as the API shows it
-		if err := completeStored(e.Object, schema, c.Limits.Completed(), w.Exchanges.Memory); err != nil {
+	if schema := s.defaulting(resource.VerbPatch); schema != nil { // as far as the API shows it
+		if err := completeStored(e.Object, schema, s.Limits.Completed(), w.Exchanges.Memory); err != nil {
 			return err
 		}
 	}
 	e.IsCompleted = e.Object.Edited()
-	if keeps(c.Resource, resource.ResourceVersions) && len(e.Version) > 0 {
+	if keeps(s.Resource, resource.ResourceVersions) && len(e.Version) > 0 {
 		setVersion(e.Object, e.Object.Root(), e.Version)
 	}
 	return nil
 }
 
 // absent is how a write goes on if nothing is stored under the name.
-func (c *collection) absent(w *storage.Write) error {
+func (s storedReader) absent(w *storage.Write) error {
 	w.Existing.IsAbsent = true
-	return c.compareAbsent(w)
+	return s.compareAbsent(w)
 }
 
 // pin makes the write conditional on the version that was read.
-func (c *collection) pin(w *storage.Write) error {
+func (s storedReader) pin(w *storage.Write) error {
 	e := &w.Existing
-	if c.Resource.Backend.Versions == resource.NativeVersions {
-		return w.PinResourceVersion(c.Limits, storage.Unversioned{})
+	if s.Resource.Backend.Versions == resource.NativeVersions {
+		return w.PinResourceVersion(s.Limits, storage.Unversioned{})
 	}
-	isBestEffort := c.Resource.Backend.Concurrency == resource.BestEffort
+	isBestEffort := s.Resource.Backend.Concurrency == resource.BestEffort
 	switch {
-	case isUnshown(c.Resource) && c.Resource.Backend.Versions == resource.FieldVersions:
-	case c.Resource.Backend.Versions == resource.FieldVersions && w.Info.HasBody():
-		if stored, found := storage.Find(e.Root(), c.Resource.Fields.Version); found && versionIn(stored) != "" {
+	case isUnshown(s.Resource) && s.Resource.Backend.Versions == resource.FieldVersions:
+	case s.Resource.Backend.Versions == resource.FieldVersions && w.Info.HasBody():
+		if stored, found := storage.Find(e.Root(), s.Resource.Fields.Version); found && versionIn(stored) != "" {
 			e.Pin = storage.PinnedByField
 		} else if !isBestEffort {
-			return status.BadGateway("the stored object has no version in `" + storage.PathString(c.Resource.Fields.Version) + "`, so that the write cannot be pinned to what was judged")
+			return status.BadGateway("the stored object has no version in `" + storage.PathString(s.Resource.Fields.Version) + "`, so that the write cannot be pinned to what was judged")
 		}
-	case c.Resource.Backend.Versions == resource.NoVersions:
+	case s.Resource.Backend.Versions == resource.NoVersions:
 	case len(strong(e.ETag)) > 0:
-		c.Comparison.noteStrong()
+		s.Comparison.noteStrong()
 		e.Pin = storage.PinnedByETag
 	case len(e.ETag) > 0: // which no If-Match matches: the lock of the object alone keeps other writers away
-		c.Comparison.noteETags(Weak)
+		s.Comparison.noteETags(Weak)
 	default:
-		c.Comparison.noteETags(None)
+		s.Comparison.noteETags(None)
 	}
 	return nil
 }
 
-// sendsPatch reports whether the write is a patch that the backend applies itself: without a version that it compares, what
-// others write at the same time stays all the same.
+// sendsPatch reports whether the write is a patch that the backend applies itself: without a version that it
+// compares, what others write at the same time stays all the same.
 func sendsPatch(r *resource.Resource, w *storage.Write) bool {
 	return w.Info.Verb == resource.VerbPatch && r.Backend.Patch == resource.PatchValidated
 }
@@ -228,7 +228,7 @@ func checkVersion(r *resource.Resource, w *storage.Write) error {
 	case emulates(r, resource.ResourceVersions) && r.Envelope == resource.Bare:
 		named := versionOf(nil, r, w.Object.Root(), nil)
 		return compareVersion(r, w, string(named), r.Fields.Version...)
-	case !keeps(r, resource.ResourceVersions | resource.SystemMetadata):
+	case !keeps(r, resource.ResourceVersions|resource.SystemMetadata):
 		return nil
 	}
 	metadata := storage.Metadata(w.Object)

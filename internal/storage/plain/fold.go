@@ -25,7 +25,8 @@ type fold struct {
 	pin resource.FieldPath
 }
 
-// mergePatch returns a merge patch; false if there is none that leads to the object: it sets null only where [mergePatch] keeps it.
+// mergePatch returns a merge patch; false if there is none that leads to the object: it sets null only where
+// [mergePatch] keeps it.
 func (f *fold) mergePatch() ([]byte, bool) {
 	asked := f.stored.Clone()
 	defer asked.Release()
@@ -130,8 +131,8 @@ func appendMergePatch(dst []byte, from, to document.Node) []byte {
 	return append(dst, '}')
 }
 
-// jsonPatch returns a JSON patch: what the gateway adds before the client's operations, which were applied to the completed
-// object, then these, and what the gateway changes after them.
+// jsonPatch returns a JSON patch: what the gateway adds before the client's operations, which were applied to the
+// completed object, then these, and what the gateway changes after them.
 func (f *fold) jsonPatch() ([]byte, bool) {
 	from, body := f.completed, []byte{'['}
 	if f.isUnfilled {

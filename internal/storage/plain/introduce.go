@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// shows returns which part of an object that is written the backend has shown. In objects of Kubernetes' form what is not
-// shown is not stored, so that it has its default.
+// shows returns which part of an object that is written the backend has shown. In objects of Kubernetes' form what is
+// not shown is not stored, so that it has its default.
 func shows(r *resource.Resource, part storage.Shown) storage.Shown {
 	if r.Envelope == resource.Kubernetes || !isRegistered(r) {
 		return storage.ShownNothing
@@ -17,9 +17,10 @@ func shows(r *resource.Resource, part storage.Shown) storage.Shown {
 	return part
 }
 
-// introduce gives the values that a JSON patch brings their defaults, before it is applied: in its result the items of a list
-// that the patch has added cannot always be told from the ones that were there. Values that the patch itself tests later stay
-// as they are. A merge patch brings lists as a whole, so that its result shows what it brought.
+// introduce gives the values that a JSON patch brings their defaults, before it is applied: in its result the items
+// of a list that the patch has added cannot always be told from the ones that were there. Values that the patch
+// itself tests later stay as they are. A merge patch brings lists as a whole, so that its result shows what it
+// brought.
 func (c *collection) introduce(w *storage.Write) error {
 	of, limit := c.Schemas.Of(w), int(c.Limits.Body)
 	if w.PatchType != storage.JSONPatch || shows(c.Resource, storage.ShownObject) == storage.ShownNothing || of == nil || !of.Root().HasDefaults() {

@@ -12,6 +12,16 @@ type dataKeys struct {
 	resource *resource.Resource // nil if no policy file describes it
 }
 
+// dataKeysByVerb are the keys of the objects that are created, that replace others, and that result from patches.
+type dataKeysByVerb struct{ create, update, patch dataKeys }
+
+func keysOf(o *Options) dataKeysByVerb {
+	return dataKeysByVerb{
+		create: dataKeys{o.Schemas.Create, o.Resource}, update: dataKeys{o.Schemas.Update, o.Resource},
+		patch: dataKeys{o.Schemas.Patch, o.Resource},
+	}
+}
+
 // IsData implements document.DataKeys.
 func (k *dataKeys) IsData(object document.Node) bool {
 	if k.schema != nil && k.schema.HasDataKeys(object) {
@@ -58,7 +68,8 @@ func isAt(n document.Node, path ...string) bool {
 	return len(path) == 0
 }
 
-// kubernetesMaps are the fields of Kubernetes' own kinds that are maps: of objects that nothing but their path describes.
+// kubernetesMaps are the fields of Kubernetes' own kinds that are maps: of objects that nothing but their path
+// describes.
 var kubernetesMaps = map[string]bool{
 	"allocatable": true, "allocatedResourceStatuses": true, "allocatedResources": true, "annotations": true,
 	"attachmentMetadata": true, "attestations": true, "attributes": true, "binaryData": true, "capacity": true,

@@ -1,90 +1,88 @@
 package plain
 
-import "github.com/admission-gateway/gateway/internal/storage"
-
 // The kinds of stores. Each literal names all strategies of its Store, without keys: one that leaves a
 // strategy out does not compile. The last value is the Scaler; nil if there is none.
 
 // newObjects returns the store of the objects of a resource.
-func newObjects(c *collection) *Store {
-	strategy := objectStrategy{c}
-	writes := objectWrites{c}
+func newObjects(a *access) *Store {
+	strategy := objectStrategy{a}
+	writes := objectWrites{a}
 	return &Store{
-		c,
-		objectReads{c},
-		objectBodies{c},
+		a,
+		objectReads{a},
+		objectBodies{a},
 		strategy,
-		wholeObject(c),
+		wholeObject(a),
 		writes,
-		appliedPatches{c, writes},
-		deletionsOf(c, wholeObject(c)),
+		appliedPatches{a, writes},
+		deletionsOf(a, wholeObject(a)),
 		nil,
 	}
 }
 
 // newPatchedObjects returns the store of objects at a backend that has PATCH itself.
-func newPatchedObjects(c *collection) *Store {
-	strategy := objectStrategy{c}
-	writes := objectWrites{c}
+func newPatchedObjects(a *access) *Store {
+	strategy := objectStrategy{a}
+	writes := objectWrites{a}
 	return &Store{
-		c,
-		objectReads{c},
-		patchedBodies{c},
+		a,
+		objectReads{a},
+		patchedBodies{a},
 		strategy,
-		wholeObject(c),
+		wholeObject(a),
 		writes,
-		sentPatches{c, writes},
-		deletionsOf(c, wholeObject(c)),
+		sentPatches{a, writes},
+		deletionsOf(a, wholeObject(a)),
 		nil,
 	}
 }
 
 // newStatus returns the store of the status of objects at a backend that does not keep it apart: a write
 // of it is one of the object in which nothing else changes (STAT-2).
-func newStatus(c *collection) *Store {
-	strategy := statusStrategy{c}
-	writes := objectWrites{c}
+func newStatus(a *access) *Store {
+	strategy := statusStrategy{a}
+	writes := objectWrites{a}
 	return &Store{
-		c,
-		statusReads{c},
-		objectBodies{c},
+		a,
+		statusReads{a},
+		objectBodies{a},
 		strategy,
-		wholeObject(c),
+		wholeObject(a),
 		writes,
-		appliedPatches{c, writes},
-		nativeDeletions{c, wholeObject(c)},
+		appliedPatches{a, writes},
+		nativeDeletions{a, wholeObject(a)},
 		nil,
 	}
 }
 
 // newPatchedStatus returns the store of the status of such objects at a backend that has PATCH itself.
-func newPatchedStatus(c *collection) *Store {
-	strategy := statusStrategy{c}
-	writes := objectWrites{c}
+func newPatchedStatus(a *access) *Store {
+	strategy := statusStrategy{a}
+	writes := objectWrites{a}
 	return &Store{
-		c,
-		statusReads{c},
-		objectBodies{c},
+		a,
+		statusReads{a},
+		objectBodies{a},
 		strategy,
-		wholeObject(c),
+		wholeObject(a),
 		writes,
-		sentStatusPatches{sentPatches{c, writes}},
-		nativeDeletions{c, wholeObject(c)},
+		sentStatusPatches{sentPatches{a, writes}},
+		nativeDeletions{a, wholeObject(a)},
 		nil,
 	}
 }
 
 // newNativeStatus returns the store of the status of objects at a backend that keeps it apart itself.
-func newNativeStatus(c *collection) *Store {
+func newNativeStatus(a *access) *Store {
 	return &Store{
-		c,
-		passedReads{c},
-		nativeStatusBodies{c},
-		nativeStatusStrategy{c},
-		partOfObject(c),
-		passedWrites{c},
+		a,
+		passedReads{a},
+		nativeStatusBodies{a},
+		nativeStatusStrategy{a},
+		partOfObject(a),
+		passedWrites{a},
 		refusedPatches{},
-		nativeDeletions{c, partOfObject(c)},
+		nativeDeletions{a, partOfObject(a)},
 		nil,
 	}
 }
@@ -92,100 +90,96 @@ func newNativeStatus(c *collection) *Store {
 // newScale returns the store of the scale of objects at a backend that has none. It is the Scale of a
 // custom resource in Kubernetes, with one difference: the result is admitted as an update of the object
 // too, so that no policy about the object is passed by.
-func newScale(c *collection) *Store {
-	behind := *c
-	behind.Policies = c.ObjectPolicies
-	c.Schemas = storage.Schemas{}
+func newScale(a, ofObject *access) *Store {
 	return &Store{
-		c,
-		scaleReads{c},
-		subresourceBodies{c},
-		subresourceStrategy{c},
-		partOfObject(c),
-		passedWrites{c}, // a Scale is written as its object
+		a,
+		scaleReads{a},
+		subresourceBodies{a},
+		subresourceStrategy{a},
+		partOfObject(a),
+		passedWrites{a}, // a Scale is written as its object
 		refusedPatches{},
-		nativeDeletions{c, partOfObject(c)},
-		&scaler{c, newScaledObjects(&behind)},
+		nativeDeletions{a, partOfObject(a)},
+		&scaler{a, newScaledObjects(ofObject)},
 	}
 }
 
 // newScaledObjects returns the store of objects whose writes are answered with a Scale.
-func newScaledObjects(c *collection) *Store {
-	strategy := objectStrategy{c}
-	writes := scaledWrites{objectWrites{c}}
+func newScaledObjects(a *access) *Store {
+	strategy := objectStrategy{a}
+	writes := scaledWrites{objectWrites{a}}
 	return &Store{
-		c,
-		objectReads{c},
-		objectBodies{c},
+		a,
+		objectReads{a},
+		objectBodies{a},
 		strategy,
-		wholeObject(c),
+		wholeObject(a),
 		writes,
-		appliedPatches{c, writes},
-		deletionsOf(c, wholeObject(c)),
+		appliedPatches{a, writes},
+		deletionsOf(a, wholeObject(a)),
 		nil,
 	}
 }
 
 // newSubresource returns the store of any other subresource, which the backend keeps itself.
-func newSubresource(c *collection) *Store {
-	c.Schemas = storage.Schemas{}
+func newSubresource(a *access) *Store {
 	return &Store{
-		c,
-		passedReads{c},
-		subresourceBodies{c},
-		subresourceStrategy{c},
-		storedSubresource{c},
-		passedWrites{c},
+		a,
+		passedReads{a},
+		subresourceBodies{a},
+		subresourceStrategy{a},
+		storedSubresource{a},
+		passedWrites{a},
 		refusedPatches{},
-		nativeDeletions{c, storedSubresource{c}},
+		nativeDeletions{a, storedSubresource{a}},
 		nil,
 	}
 }
 
 // newOperation returns the store of an operation, which stores nothing that the gateway knows of: its body
 // is admitted and sent on, and the answer passes.
-func newOperation(c *collection) *Store {
+func newOperation(a *access) *Store {
 	return &Store{
-		c,
-		passedReads{c},
-		operationBodies{c},
+		a,
+		passedReads{a},
+		operationBodies{a},
 		operationStrategy{},
 		nothingStored{},
-		passedWrites{c},
+		passedWrites{a},
 		refusedPatches{},
-		nativeDeletions{c, nothingStored{}},
+		nativeDeletions{a, nothingStored{}},
 		nil,
 	}
 }
 
 // newUndescribed returns the store of objects that no policy file describes.
-func newUndescribed(c *collection) *Store {
-	strategy := objectStrategy{c}
-	writes := objectWrites{c}
+func newUndescribed(a *access) *Store {
+	strategy := objectStrategy{a}
+	writes := objectWrites{a}
 	return &Store{
-		c,
-		objectReads{c},
-		undescribedBodies{c},
+		a,
+		objectReads{a},
+		undescribedBodies{a},
 		strategy,
-		wholeObject(c),
+		wholeObject(a),
 		writes,
-		appliedPatches{c, writes},
-		deletionsOf(c, wholeObject(c)),
+		appliedPatches{a, writes},
+		deletionsOf(a, wholeObject(a)),
 		nil,
 	}
 }
 
 // newUndescribedSubresource returns the store of a subresource of such objects.
-func newUndescribedSubresource(c *collection) *Store {
+func newUndescribedSubresource(a *access) *Store {
 	return &Store{
-		c,
-		passedReads{c},
-		undescribedBodies{c},
-		subresourceStrategy{c},
-		storedSubresource{c},
-		passedWrites{c},
+		a,
+		passedReads{a},
+		undescribedBodies{a},
+		subresourceStrategy{a},
+		storedSubresource{a},
+		passedWrites{a},
 		refusedPatches{},
-		nativeDeletions{c, storedSubresource{c}},
+		nativeDeletions{a, storedSubresource{a}},
 		nil,
 	}
 }

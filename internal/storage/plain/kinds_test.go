@@ -27,8 +27,8 @@ func strategiesOf(t *testing.T, s *Store) string {
 	return strings.Join(names, " ")
 }
 
-// TestKinds: each kind of store says all that it does, and New finds the kind. Only the scale of objects that the gateway
-// makes itself has a Scaler.
+// TestKinds: each kind of store says all that it does, and New finds the kind. Only the scale of objects that the
+// gateway makes itself has a Scaler.
 func TestKinds(t *testing.T) {
 	const (
 		objects     = "objectReads objectBodies objectStrategy storedObject objectWrites appliedPatches nativeDeletions"

@@ -27,7 +27,7 @@ import (
 const maxUnread = 16
 
 // leaveStored leaves what a PUT has stored for the write that waits.
-func (c *collection) leaveStored(w *storage.Write, m *storage.Message, sent time.Time) {
+func (c conditions) leaveStored(w *storage.Write, m *storage.Message, sent time.Time) {
 	e, r := w.Exchanges, &w.Exchanges.Response
 	switch {
 	case isPlaced(c.Resource), w.Existing.Pin != storage.PinnedByETag || c.Resource.Backend.Versions != resource.ETagVersions,
@@ -43,7 +43,7 @@ func (c *collection) leaveStored(w *storage.Write, m *storage.Message, sent time
 }
 
 // lastStored returns what the write before has stored at a target; nil if this one has to read it.
-func (c *collection) lastStored(w *storage.Write, target []byte) *storage.LastStored {
+func (c conditions) lastStored(w *storage.Write, target []byte) *storage.LastStored {
 	last := w.Exchanges.LastStored(c.Backend, target)
 	if last == nil || hasPreconditions(w.Exchanges.Head) || !c.Comparison.refusesOthers() {
 		return nil
@@ -53,13 +53,13 @@ func (c *collection) lastStored(w *storage.Write, target []byte) *storage.LastSt
 
 // goesOnFrom reports whether a write may go on from what the write before has stored, without a
 // read.
-func (c *collection) goesOnFrom(last *storage.LastStored) bool {
+func (c conditions) goesOnFrom(last *storage.LastStored) bool {
 	return last.Unread < maxUnread && c.Comparison.answers.get() == Compared
 }
 
 // compareLast compares what the write before has stored, as the answer to it says, with the answer
 // to a read.
-func (c *collection) compareLast(w *storage.Write, last *storage.LastStored, answer *message.Response) {
+func (c conditions) compareLast(w *storage.Write, last *storage.LastStored, answer *message.Response) {
 	if last == nil || answer.Status() != http.StatusOK || !bytes.Equal(answer.Header("ETag"), last.ETag) {
 		return // another writer came between, or the answer to a PUT has an ETag of its own
 	}

@@ -13,28 +13,28 @@ import (
 )
 
 // lockFor takes the lock of the request's object.
-func (c *collection) lockFor(r *storage.Request, readsFirst bool) error {
-	need := c.lockNeed(r, readsFirst)
+func (l locker) lockFor(r *storage.Request, readsFirst bool) error {
+	need := l.lockNeed(r, readsFirst)
 	if need == storage.NeedsNone {
 		return nil
 	}
-	return c.lock(&r.Exchanges, r.ItemTarget(&r.Info), need)
+	return l.lock(&r.Exchanges, r.ItemTarget(&r.Info), need)
 }
 
-// lockNeed returns what a write needs the lock of its object for. Whether a backend compares the version that a write is
-// pinned to shows nowhere before a write is lost. So no two writes that read the object first come at the same time, and
-// no other write comes between if one of those would undo it.
-func (c *collection) lockNeed(r *storage.Request, readsFirst bool) storage.Need {
-	b := &c.Resource.Backend
+// lockNeed returns what a write needs the lock of its object for. Whether a backend compares the version that a write
+// is pinned to shows nowhere before a write is lost. So no two writes that read the object first come at the same
+// time, and no other write comes between if one of those would undo it.
+func (l locker) lockNeed(r *storage.Request, readsFirst bool) storage.Need {
+	b := &l.Resource.Backend
 	isVersioned := b.Concurrency != resource.BestEffort && b.Versions == resource.NativeVersions
 	switch {
 	case !r.Info.IsObject():
 		return storage.NeedsNone
-	case c.comparesWrite(&r.Info, r.Head):
+	case l.comparesWrite(&r.Info, r.Head):
 		return storage.ForItself
-	case !isVersioned && (readsFirst || storesWhole(c.Resource) || r.Info.Verb == resource.VerbUpdate && c.patchesByRules()):
+	case !isVersioned && (readsFirst || storesWhole(l.Resource) || r.Info.Verb == resource.VerbUpdate && l.patchesByRules()):
 		return storage.ForItself
-	case !c.comparesFor(&r.Info) || c.isProved(methodOf(r.Head.Method)):
+	case !l.comparesFor(&r.Info) || l.isProved(methodOf(r.Head.Method)):
 		return storage.NeedsNone
 	case b.Preconditions == resource.GatewayPreconditions:
 		return storage.ForItself
@@ -51,29 +51,29 @@ func storesWhole(r *resource.Resource) bool {
 
 // patchesByRules reports whether rules over several fields apply to a patch that the backend
 // applies. Another write in between could break such a rule.
-func (c *collection) patchesByRules() bool {
-	if c.Resource.Backend.Patch != resource.PatchValidated {
+func (l locker) patchesByRules() bool {
+	if l.Resource.Backend.Patch != resource.PatchValidated {
 		return false
 	}
-	patch := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: c.Resource.Group, Version: c.Resource.Version, Resource: c.Resource.Names.Plural}
-	schema := c.schema(resource.VerbPatch)
-	return schema != nil && schema.HasRules() || c.ObjectPolicies.Concerns(&patch, admission.Update)
+	patch := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: l.Resource.Group, Version: l.Resource.Version, Resource: l.Resource.Names.Plural}
+	schema := l.schema(resource.VerbPatch)
+	return schema != nil && schema.HasRules() || l.ObjectPolicies.Concerns(&patch, admission.Update)
 }
 
 // lockNew takes the lock of an object that is created. A POST of a name that exists is the backend's to refuse, unless
 // it refuses nothing.
-func (c *collection) lockNew(e *storage.Exchanges, path []byte) error {
-	if c.Resource.Backend.Concurrency != resource.BestEffort {
+func (l locker) lockNew(e *storage.Exchanges, path []byte) error {
+	if l.Resource.Backend.Concurrency != resource.BestEffort {
 		return nil
 	}
-	return c.lock(e, path, storage.ForItself)
+	return l.lock(e, path, storage.ForItself)
 }
 
 // maxWait bounds the wait for the writes to an object that came before.
 const maxWait = 10 * time.Second
 
 // lock takes the lock of the object at a path until Request.Unlock.
-func (c *collection) lock(e *storage.Exchanges, path []byte, need storage.Need) error {
+func (l locker) lock(e *storage.Exchanges, path []byte, need storage.Need) error {
 	if e.IsLocked() {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c *collection) lock(e *storage.Exchanges, path []byte, need storage.Need) 
 	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
-	lock, err := c.Locks.Acquire(c.Backend.Name, lockName(str(path)), need, storage.Wait{Client: e.Client, By: by}, e.Tracer)
+	lock, err := l.Locks.Acquire(l.Backend.Name, lockName(str(path)), need, storage.Wait{Client: e.Client, By: by}, e.Tracer)
 	switch {
 	case err == presence.ErrLeft:
 		return err
@@ -92,8 +92,8 @@ func (c *collection) lock(e *storage.Exchanges, path []byte, need storage.Need) 
 	return nil
 }
 
-// lockName returns one name for all spellings of a path that a backend may read alike: encoded or not, and with a slash at the
-// end or without. Paths that become equal so wait for each other, which does no harm.
+// lockName returns one name for all spellings of a path that a backend may read alike: encoded or not, and with a
+// slash at the end or without. Paths that become equal so wait for each other, which does no harm.
 func lockName(path string) string {
 	path = strings.TrimSuffix(path, "/")
 	if decoded, err := url.PathUnescape(path); err == nil {

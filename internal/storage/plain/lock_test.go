@@ -26,8 +26,8 @@ func (objectPolicy) Validate(context.Context, *admission.Attributes, *admission.
 	return nil
 }
 
-// TestLockForRules: a policy judges what patches of the object make of it, and the backend applies them. No update comes in
-// between that could break what the policy found, of the object or of a part of it.
+// TestLockForRules: a policy judges what patches of the object make of it, and the backend applies them. No update
+// comes in between that could break what the policy found, of the object or of a part of it.
 func TestLockForRules(t *testing.T) {
 	described := &resource.Resource{
 		Group: "g", Version: "v1", Names: resource.Names{Plural: "things"}, Subresources: resource.Subresources{Status: true},

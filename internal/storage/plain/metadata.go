@@ -22,7 +22,7 @@ var systemMembers = document.NewNames([]string{"uid", "creationTimestamp", "gene
 // dropSystemMetadata takes out what the system owns, before any policy sees the object that is to be created
 // (META-1).
 func (s objectStrategy) dropSystemMetadata(w *storage.Write) {
-	if s.c.Resource.Envelope == resource.Kubernetes {
+	if s.a.Resource.Envelope == resource.Kubernetes {
 		dropSystemMembers(w.Object, storage.Metadata(w.Object))
 	}
 }
@@ -40,10 +40,10 @@ func dropSystemMembers(object *document.Document, metadata document.Node) {
 // (META-1).
 func (s objectStrategy) SetMetadata(w *storage.Write) {
 	switch {
-	case s.c.Resource.Envelope != resource.Kubernetes:
+	case s.a.Resource.Envelope != resource.Kubernetes:
 	case w.Creates():
 		checkOwners(w, s.setNewMetadata(w))
-	case w.Existing.Object != nil && emulates(s.c.Resource, resource.SystemMetadata):
+	case w.Existing.Object != nil && emulates(s.a.Resource, resource.SystemMetadata):
 		s.carryMetadata(w)
 	}
 }
@@ -52,13 +52,13 @@ func (s objectStrategy) SetMetadata(w *storage.Write) {
 func (s objectStrategy) setNewMetadata(w *storage.Write) (metadata document.Node) {
 	metadata = storage.EnsureMetadata(w.Object)
 	dropSystemMembers(w.Object, metadata) // which a policy set
-	if emulates(s.c.Resource, resource.SystemMetadata) {
+	if emulates(s.a.Resource, resource.SystemMetadata) {
 		w.Object.SetString(metadata, "uid", string(uuid.NewUUID()))
 		var now [len(time.RFC3339) + 2]byte
 		w.Object.Set(metadata, "creationTimestamp", append(time.Now().UTC().AppendFormat(append(now[:0], '"'), time.RFC3339), '"'))
 		w.Object.Set(metadata, "generation", []byte("1"))
 	}
-	if !emulates(s.c.Resource, resource.GeneratedNames) {
+	if !emulates(s.a.Resource, resource.GeneratedNames) {
 		return metadata
 	}
 	if base := storage.TextIn(metadata, "generateName"); base != "" && storage.TextIn(metadata, "name") == "" {
@@ -77,9 +77,9 @@ func (s objectStrategy) carryMetadata(w *storage.Write) {
 	if at, found := metadata.Get("selfLink"); found {
 		w.Object.Remove(at)
 	}
-	if version, found := storage.Find(existing, s.c.Resource.Fields.Version); found {
+	if version, found := storage.Find(existing, s.a.Resource.Fields.Version); found {
 		// It is the backend's, which may not even be known to the schema.
-		_ = storage.SetAt(w.Object, s.c.Resource.Fields.Version, version.Raw()) // without a place for it, it has changed
+		_ = storage.SetAt(w.Object, s.a.Resource.Fields.Version, version.Raw()) // without a place for it, it has changed
 	}
 	setGeneration(w, metadata)
 	checkOwners(w, metadata)
@@ -94,7 +94,7 @@ func checkOwners(w *storage.Write, metadata document.Node) {
 
 // Warn implements storage.Strategy.
 func (s objectStrategy) Warn(w *storage.Write) {
-	if !keeps(s.c.Resource, resource.SystemMetadata) {
+	if !keeps(s.a.Resource, resource.SystemMetadata) {
 		return
 	}
 	if finalizers, _ := storage.Metadata(w.Object).Get("finalizers"); finalizers.Len() > 0 {
@@ -104,7 +104,7 @@ func (s objectStrategy) Warn(w *storage.Write) {
 
 // ValidateMetadata refuses an update that changes immutable metadata (META-1).
 func (s objectStrategy) ValidateMetadata(w *storage.Write) field.ErrorList {
-	if w.Existing.Object == nil || !keeps(s.c.Resource, resource.SystemMetadata) {
+	if w.Existing.Object == nil || !keeps(s.a.Resource, resource.SystemMetadata) {
 		return nil
 	}
 	return meta.ValidateUpdate(w.Object.Root(), w.Existing.Root())

@@ -10,12 +10,12 @@ import (
 )
 
 // operationBodies are the bodies that the document of an operation describes.
-type operationBodies struct{ c *collection }
+type operationBodies struct{ a *access }
 
 // IsOpaque implements storage.Strategy. A form that the document declares is checked against it if
 // a rule names the resource.
 func (s operationBodies) IsOpaque(i *resource.Info) bool {
-	return s.c.schema(i.Verb) == nil && !s.c.Policies.IsNamed(i.Verb.Operation())
+	return s.a.schema(i.Verb) == nil && !s.a.Policies.IsNamed(i.Verb.Operation())
 }
 
 // CheckOptions implements storage.Strategy. The query belongs to the backend.

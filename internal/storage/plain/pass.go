@@ -8,37 +8,37 @@ import (
 )
 
 // passedReads lets answers pass as they come.
-type passedReads struct{ c *collection }
+type passedReads struct{ a *access }
 
 // Read implements storage.Reader.
 func (s passedReads) Read(r *storage.Request) error {
-	return r.Send(s.c.Backend, &storage.Message{IsSafe: true})
+	return r.Send(s.a.Backend, &storage.Message{IsSafe: true})
 }
 
 // passedWrites sends what was admitted, and lets the answer pass as it comes.
-type passedWrites struct{ c *collection }
+type passedWrites struct{ a *access }
 
 // Create implements storage.Creater.
-func (s passedWrites) Create(w *storage.Write) error { return s.c.pass(w) }
+func (s passedWrites) Create(w *storage.Write) error { return s.a.sender.pass(w) }
 
 // Update implements storage.Updater.
-func (s passedWrites) Update(w *storage.Write) error { return s.c.pass(w) }
+func (s passedWrites) Update(w *storage.Write) error { return s.a.sender.pass(w) }
 
 // pass sends a body on unchanged, or answers the dry run of it.
-func (c *collection) pass(w *storage.Write) error {
-	if w.Info.Options.DryRun && emulates(c.Resource, resource.DryRun) {
+func (s sender) pass(w *storage.Write) error {
+	if w.Info.Options.DryRun && emulates(s.Resource, resource.DryRun) {
 		code := http.StatusOK
 		if w.Creates() {
 			code = http.StatusCreated
 		}
 		if w.Object != nil {
-			c.hide(w.Object)
+			s.hide(w.Object)
 		}
 		return answerContent(w, code)
 	}
 	m := w.Message()
 	m.Precondition = preconditionOf(w)
-	if err := c.send(w, &m); err != nil {
+	if err := s.send(w, &m); err != nil {
 		return err
 	}
 	if w.Info.Verb == resource.VerbCreate {

@@ -21,17 +21,17 @@ const patchTypes = storage.JSONPatchType + ", " + storage.MergePatchType
 
 // appliedPatches applies patches itself. The result is validated and stored (RW-2, RW-3).
 type appliedPatches struct {
-	c      *collection
+	a      *access
 	writes writes
 }
 
 // Patched implements storage.Patcher.
 func (s appliedPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
-	if !appliesPatches(s.c.Resource) {
+	if !appliesPatches(s.a.Resource) {
 		const format = "PATCH is not supported on '%s': what a backend makes of a patch cannot be judged"
 		return false, status.MethodNotAllowedf(format, w.Info.GroupResource())
 	}
-	return false, s.c.patched(w)
+	return false, s.a.reader.patched(w)
 }
 
 // Patch implements storage.Patcher: the result is stored in one PUT.
@@ -52,32 +52,32 @@ func (refusedPatches) Patch(w *storage.Write) error {
 }
 
 // patched applies a patch to the stored object.
-func (c *collection) patched(w *storage.Write) error {
-	if isUnshown(c.Resource) {
-		if err := c.refuseUnshown(&w.Info); err != nil {
+func (s storedReader) patched(w *storage.Write) error {
+	if isUnshown(s.Resource) {
+		if err := s.refuseUnshown(&w.Info); err != nil {
 			return err
 		}
-		if err := checkUnshownName(c.Resource, w); err != nil {
+		if err := checkUnshownName(s.Resource, w); err != nil {
 			return err
 		}
 		return storage.ErrUnshown
 	}
-	if err := c.getObject(w); err != nil {
+	if err := s.getObject(w); err != nil {
 		return err
 	}
-	if err := c.introduce(w); err != nil {
+	if err := s.introduce(w); err != nil {
 		return err
 	}
 	result := w.Existing.Object.Clone()
-	w.Shown = shows(c.Resource, storage.ShownObject)
-	if isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch; isMerge && sendsPatch(c.Resource, w) {
-		w.Shown = shows(c.Resource, storage.ShownMerged)
+	w.Shown = shows(s.Resource, storage.ShownObject)
+	if isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch; isMerge && sendsPatch(s.Resource, w) {
+		w.Shown = shows(s.Resource, storage.ShownMerged)
 	}
-	err := c.apply(w, result)
+	err := s.apply(w, result)
 	if err == nil {
 		err = reportUnknown(w)
 	}
-	if sendsPatch(c.Resource, w) {
+	if sendsPatch(s.Resource, w) {
 		edited := result
 		defer edited.Release()
 		result = edited.Clone() // whose edits are the gateway's own from here on

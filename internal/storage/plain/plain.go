@@ -6,8 +6,6 @@
 package plain
 
 import (
-	"sync"
-
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/contract"
@@ -21,8 +19,8 @@ import (
 type Options struct {
 	Backend *storage.Backend
 	Limits  *storage.Limits
-	// Policies are the policies that may match operations on the resource, or the subresource; ObjectPolicies are for the
-	// object that the subresource is a part of.
+	// Policies are the policies that may match operations on the resource, or the subresource; ObjectPolicies are for
+	// the object that the subresource is a part of.
 	Policies, ObjectPolicies *admission.Scoped
 	// Resource describes the objects; nil if no policy file does.
 	Resource *resource.Resource
@@ -53,25 +51,42 @@ type Memory interface {
 
 // New returns the storage of the objects of a resource, or of a subresource of it.
 func New(o Options, subresource string) storage.Storage {
-	c := collection{
-		Options: o, mediaTypes: mediaTypesOf(o.Resource),
-		createKeys: dataKeys{o.Schemas.Create, o.Resource}, updateKeys: dataKeys{o.Schemas.Update, o.Resource},
-		patchKeys: dataKeys{o.Schemas.Patch, o.Resource},
+	keys, r := keysOf(&o), o.Resource
+	if subresource == "status" || subresource == scaleSubresource {
+		o.Schemas.Update = o.Schemas.Patch // what is written is made of the stored object
 	}
 	switch {
-	case o.Resource != nil:
-		c.status = storage.StatusPath(o.Resource)
-	case o.ProtectsStatus:
-		c.status = storage.KubernetesStatus
+	case r == nil && subresource == "":
+		return newUndescribed(accessTo(&o, keys))
+	case r == nil:
+		return newUndescribedSubresource(accessTo(&o, keys))
+	case r.Operation != nil:
+		return newOperation(accessTo(&o, keys))
 	}
-	if o.Resource == nil {
-		c.Resource = &unregistered
+	sendsPatches, isApart := r.Backend.Patch == resource.PatchValidated, r.Subresources.Status && keepsStatus(r)
+	switch {
+	case subresource == "" && sendsPatches:
+		return newPatchedObjects(accessTo(&o, keys))
+	case subresource == "":
+		return newObjects(accessTo(&o, keys))
+	case subresource == "status" && isApart && sendsPatches:
+		return newPatchedStatus(accessTo(&o, keys))
+	case subresource == "status" && isApart:
+		return newStatus(accessTo(&o, keys))
+	case subresource == "status":
+		return newNativeStatus(accessTo(&o, keys))
 	}
-	c.compares, c.outlines = comparesPreconditions(&o), sync.OnceValue(c.newOutlines)
-	return storeOf(&c, subresource)
+	of := o
+	of.Schemas = storage.Schemas{} // of the objects, not of the subresource
+	if subresource == scaleSubresource && emulates(r, resource.ScaleSubresource) {
+		o.Policies = o.ObjectPolicies
+		return newScale(accessTo(&of, keys), accessTo(&o, keys))
+	}
+	return newSubresource(accessTo(&of, keys))
 }
 
-// comparesPreconditions reports whether it is the gateway that compares preconditions, as far as the backend is not proved to.
+// comparesPreconditions reports whether it is the gateway that compares preconditions, as far as the backend is not
+// proved to.
 func comparesPreconditions(o *Options) bool {
 	if o.Resource == nil || o.Resource.Operation != nil {
 		return false
@@ -83,40 +98,6 @@ func comparesPreconditions(o *Options) bool {
 		return !o.LocksAlone && o.Resource.Backend.Versions != resource.NativeVersions
 	}
 	return false
-}
-
-// storeOf says what kind of store a collection, or a subresource of its objects, has.
-func storeOf(c *collection, subresource string) *Store {
-	var isApart bool // the gateway keeps the status apart
-	switch subresource {
-	case "status":
-		c.Schemas.Update = c.Schemas.Patch // what is written is made of the stored object
-		isApart = c.Resource.Subresources.Status && keepsStatus(c.Resource)
-	case scaleSubresource:
-		c.Schemas.Update = c.Schemas.Patch
-	}
-	sendsPatches := c.Resource.Backend.Patch == resource.PatchValidated
-	switch {
-	case !isRegistered(c.Resource) && subresource == "":
-		return newUndescribed(c)
-	case !isRegistered(c.Resource):
-		return newUndescribedSubresource(c)
-	case c.Resource.Operation != nil:
-		return newOperation(c)
-	case subresource == "" && sendsPatches:
-		return newPatchedObjects(c)
-	case subresource == "":
-		return newObjects(c)
-	case isApart && sendsPatches:
-		return newPatchedStatus(c)
-	case isApart:
-		return newStatus(c)
-	case subresource == "status":
-		return newNativeStatus(c)
-	case subresource == scaleSubresource && emulates(c.Resource, resource.ScaleSubresource):
-		return newScale(c)
-	}
-	return newSubresource(c)
 }
 
 func mediaTypesOf(r *resource.Resource) storage.MediaTypes {

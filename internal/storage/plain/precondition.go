@@ -31,7 +31,8 @@ const (
 	modified           // If-Unmodified-Since does not hold
 )
 
-// compare evaluates the preconditions of a request in the order of RFC 9110, 13.2.2. Each header may come in several lines.
+// compare evaluates the preconditions of a request in the order of RFC 9110, 13.2.2. Each header may come in several
+// lines.
 func compare(head *message.Head, v *validators, isRead bool) outcome {
 	switch {
 	case head.Has(message.FieldIfMatch):

@@ -28,14 +28,14 @@ func (s objectWrites) sendPinned(w *storage.Write, m *storage.Message) error {
 		method = w.Exchanges.Head.Method
 	}
 	name := methodOf(method)
-	if m.Precondition.ETag == nil || !isRepeatable(w, name) || w.Exchanges.Sink != nil || !s.c.Comparison.ask(name) {
-		return s.c.send(w, m)
+	if m.Precondition.ETag == nil || !isRepeatable(w, name) || w.Exchanges.Sink != nil || !s.a.Comparison.ask(name) {
+		return s.a.sender.send(w, m)
 	}
 	found := unknown
-	defer func() { s.c.Comparison.note(name, found) }()
+	defer func() { s.a.Comparison.note(name, found) }()
 	meant := m.Precondition
 	m.Precondition = storage.Precondition{ETag: ProbeETag()}
-	if err := s.c.send(w, m); err != nil {
+	if err := s.a.sender.send(w, m); err != nil {
 		return err
 	}
 	probed := w.Exchanges.Response.Status()
@@ -45,8 +45,8 @@ func (s objectWrites) sendPinned(w *storage.Write, m *storage.Message) error {
 		return nil
 	case isUnrelated(probed):
 		return nil
-	case probed >= http.StatusInternalServerError && !s.c.isUntouched(w):
-		err := s.c.settle(w, m, storage.NewUnknownAnswer(probed)) // it may have been carried out
+	case probed >= http.StatusInternalServerError && !s.a.sender.isUntouched(w):
+		err := s.a.sender.settle(w, m, storage.NewUnknownAnswer(probed)) // it may have been carried out
 		if err == nil && storage.IsDone(w.Exchanges.Response.Status()) {
 			found = NotCompared
 		}
@@ -54,7 +54,7 @@ func (s objectWrites) sendPinned(w *storage.Write, m *storage.Message) error {
 	}
 	w.Exchanges.Response.Discard()
 	m.Precondition = meant
-	if err := s.c.send(w, m); err != nil {
+	if err := s.a.sender.send(w, m); err != nil {
 		return err
 	}
 	// A backend that refuses everything shows nothing: the version makes the difference only if the

@@ -7,7 +7,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// A Proof says who compares the preconditions of writes where `preconditions: Auto` depends on what the backend was seen to do.
+// A Proof says who compares the preconditions of writes where `preconditions: Auto` depends on what the backend was
+// seen to do.
 type Proof struct {
 	// ByBackend says that the backend compares them; else the gateway does.
 	ByBackend bool
@@ -30,8 +31,8 @@ func (p Proof) String() string {
 	return text
 }
 
-// Proof returns who compares the preconditions of requests of a method now. It is not ok if that does not depend on what the
-// backend was seen to do. locksAlone is as in Options.
+// Proof returns who compares the preconditions of requests of a method now. It is not ok if that does not depend on
+// what the backend was seen to do. locksAlone is as in Options.
 func (c *Comparisons) Proof(r *resource.Resource, method string, locksAlone bool) (p Proof, ok bool) {
 	isWrite := method == http.MethodPut || method == http.MethodPatch
 	if r == nil || !isWrite || r.Backend.Preconditions != resource.AutoPreconditions || !comparesPreconditions(&Options{Resource: r, LocksAlone: locksAlone}) {

@@ -13,32 +13,32 @@ import (
 )
 
 // objectReads reads objects and lists of them.
-type objectReads struct{ c *collection }
+type objectReads struct{ a *access }
 
 // Read implements storage.Reader. Objects whose schema has defaults get the ones that they lack, and objects
 // and lists of Kubernetes' form their kind, apiVersion and version. What needs nothing passes as it comes.
 func (s objectReads) Read(r *storage.Request) error {
 	var l *listPass
-	edits := s.c.editsAnswer(r)
-	if s.c.tagsRead(r) {
-		return s.c.readTagged(r, nil, edits)
+	edits := s.a.completer.editsAnswer(r)
+	if s.a.conditions.tagsRead(r) {
+		return s.a.completer.readTagged(r, nil, edits)
 	}
 	m := storage.Message{IsSafe: true, IsEdited: edits}
 	if r.IsHead() && edits && r.Info.IsObject() {
 		m.Method = methodGet // only the object shows how long it is once it is completed
 	}
-	if keeps(s.c.Resource, resource.Selectors) && r.Info.Verb.Selects() {
+	if keeps(s.a.Resource, resource.Selectors) && r.Info.Verb.Selects() {
 		var err error
-		if l, err = readListOptions(s.c.Resource, &r.Info); err != nil {
+		if l, err = readListOptions(s.a.Resource, &r.Info); err != nil {
 			return err
 		}
 		m.Target = listTarget(&r.Exchanges, &r.Info)
 	}
-	if err := r.Send(s.c.Backend, &m); err != nil || !m.IsEdited {
+	if err := r.Send(s.a.Backend, &m); err != nil || !m.IsEdited {
 		return err
 	}
 	dropUnread(r)
-	return s.c.completeRead(r, l, r.Response.ETag())
+	return s.a.completer.completeRead(r, l, r.Response.ETag())
 }
 
 // dropUnread ends the answer to a HEAD for which the backend was asked by GET, if its body has not come whole.
@@ -49,9 +49,9 @@ func dropUnread(r *storage.Request) {
 	}
 }
 
-// readTagged reads an object whose ETag the gateway makes, and compares what the client names itself. The ETag of a HEAD is one of
-// the object too, so that the backend is asked for it.
-func (c *collection) readTagged(r *storage.Request, target []byte, edits bool) error {
+// readTagged reads an object whose ETag the gateway makes, and compares what the client names itself. The ETag of a
+// HEAD is one of the object too, so that the backend is asked for it.
+func (c *completer) readTagged(r *storage.Request, target []byte, edits bool) error {
 	m := storage.Message{Target: target, IsSafe: true, IsEdited: true, Precondition: storage.Precondition{IsCompared: true}}
 	if r.IsHead() {
 		m.Method = methodGet
@@ -72,7 +72,7 @@ func (c *collection) readTagged(r *storage.Request, target []byte, edits bool) e
 }
 
 // editsAnswer reports whether there may be anything to complete in the answer to a read.
-func (c *collection) editsAnswer(r *storage.Request) bool {
+func (c *completer) editsAnswer(r *storage.Request) bool {
 	switch {
 	case !isRegistered(c.Resource):
 		return false
@@ -82,8 +82,9 @@ func (c *collection) editsAnswer(r *storage.Request) bool {
 	return c.defaulting(r.Info.Verb) != nil && asksForAll(r.Head)
 }
 
-// completeRead completes the answer to a read: a small one here, one that is streamed on its way. The ETag is the backend's.
-func (c *collection) completeRead(r *storage.Request, l *listPass, etag []byte) error {
+// completeRead completes the answer to a read: a small one here, one that is streamed on its way. The ETag is the
+// backend's.
+func (c *completer) completeRead(r *storage.Request, l *listPass, etag []byte) error {
 	a := &r.Response
 	switch code := a.Status(); {
 	case code != http.StatusOK && code != http.StatusNonAuthoritativeInfo, !showsObjects(c.Resource, a.ContentType()):
@@ -116,7 +117,7 @@ func (c *collection) completeRead(r *storage.Request, l *listPass, etag []byte) 
 }
 
 // completeWhole completes a body that is there.
-func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte) error {
+func (c *completer) completeWhole(r *storage.Request, l *listPass, etag []byte) error {
 	if one := c.completionOf(&r.Info, r.Memory, etag); one.isOne() {
 		return one.completeOne(r)
 	}
@@ -139,7 +140,7 @@ func (c *collection) completeWhole(r *storage.Request, l *listPass, etag []byte)
 
 // completeOne completes a body that is one object. An object that lacks no default passes as it came.
 func (d *completion) completeOne(r *storage.Request) error {
-	limits := d.collection.Limits.Stored
+	limits := d.completer.Limits.Stored
 	limits.Outline = d.outline()
 	object, err := r.Parse(r.Response.Body(), limits)
 	if err != nil {
@@ -161,8 +162,8 @@ func (d *completion) completeOne(r *storage.Request) error {
 	return nil
 }
 
-// showsObjects reports whether an answer of a media type shows objects as they are. An ordinary API may have media types
-// of JSON that show a part of them.
+// showsObjects reports whether an answer of a media type shows objects as they are. An ordinary API may have media
+// types of JSON that show a part of them.
 func showsObjects(r *resource.Resource, contentType []byte) bool {
 	if r.Envelope == resource.Bare {
 		return isPlainJSON(contentType)
@@ -170,8 +171,8 @@ func showsObjects(r *resource.Resource, contentType []byte) bool {
 	return carriesJSON(contentType)
 }
 
-// asksForAll reports whether nothing in the head of a read can ask an ordinary API to leave out members: neither a parameter
-// of the query, nor another media type of JSON, nor a preference.
+// asksForAll reports whether nothing in the head of a read can ask an ordinary API to leave out members: neither a
+// parameter of the query, nor another media type of JSON, nor a preference.
 func asksForAll(head *message.Head) bool {
 	if bytes.IndexByte(head.Target, '?') >= 0 {
 		return false

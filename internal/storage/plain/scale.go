@@ -23,13 +23,13 @@ import (
 const scaleSubresource = "scale"
 
 // scaleReads makes a Scale of the object.
-type scaleReads struct{ c *collection }
+type scaleReads struct{ a *access }
 
 // Read implements storage.Reader.
 func (s scaleReads) Read(r *storage.Request) error {
 	w := storage.Write{Subject: r.Subject, Exchanges: &r.Exchanges}
 	defer w.Release()
-	answer, err := r.ReadStored(s.c.Backend, r.ItemTarget(&r.Info), s.c.Limits)
+	answer, err := r.ReadStored(s.a.Backend, r.ItemTarget(&r.Info), s.a.Limits)
 	if err != nil {
 		return err
 	}
@@ -39,15 +39,15 @@ func (s scaleReads) Read(r *storage.Request) error {
 	case code != http.StatusOK:
 		return storage.NewBackendError(&r.Info, answer)
 	}
-	if err := s.c.take(&w, answer.Body(), answer.Header("ETag"), true); err != nil {
+	if err := s.a.reader.take(&w, answer.Body(), answer.Header("ETag"), true); err != nil {
 		return err
 	}
-	scale, isSet, err := scaleOf(s.c.Resource, &w, w.Existing.Object)
+	scale, isSet, err := scaleOf(s.a.Resource, &w, w.Existing.Object)
 	switch {
 	case err != nil:
 		return status.Internal("%s", err.Error())
 	case !isSet:
-		return status.Internal("the spec replicas field %q does not exist", "."+storage.PathString(s.c.Resource.Subresources.Scale.Replicas))
+		return status.Internal("the spec replicas field %q does not exist", "."+storage.PathString(s.a.Resource.Subresources.Scale.Replicas))
 	}
 	r.Response.StartJSON(http.StatusOK, w.Existing.ETag, scale.json())
 	return nil
@@ -113,7 +113,7 @@ const unsetReplicas = math.MinInt32
 
 // A scaler makes an update of the object of a write of its Scale.
 type scaler struct {
-	c      *collection // of the Scale, which no schema of the resource describes
+	a      *access // of the Scale, which no schema of the resource describes
 	object *Store
 }
 
@@ -122,7 +122,7 @@ func (s *scaler) Object() storage.Storage { return s.object }
 
 // ReadScale implements storage.Scaler.
 func (s *scaler) ReadScale(w, asked *storage.Write) error {
-	before, isSet, err := scaleOf(s.c.Resource, w, w.Existing.Object)
+	before, isSet, err := scaleOf(s.a.Resource, w, w.Existing.Object)
 	if err != nil {
 		return status.Internal("%s", err.Error())
 	}
@@ -132,12 +132,12 @@ func (s *scaler) ReadScale(w, asked *storage.Write) error {
 		if !isSet {
 			base.Spec.Replicas = unsetReplicas
 		}
-		d, err := w.Exchanges.Parse(base.json(), s.c.Limits.Sent)
+		d, err := w.Exchanges.Parse(base.json(), s.a.Limits.Sent)
 		if err != nil {
 			return err
 		}
 		defer d.Release()
-		if err := s.c.apply(w, d); err != nil {
+		if err := s.a.apply(w, d); err != nil {
 			return err
 		}
 		text = d.AppendTo(nil)
@@ -147,10 +147,10 @@ func (s *scaler) ReadScale(w, asked *storage.Write) error {
 		return err
 	}
 	asked.Info = w.Info
-	if asked.Existing.Object, err = w.Exchanges.Parse(before.json(), s.c.Limits.Sent); err != nil {
+	if asked.Existing.Object, err = w.Exchanges.Parse(before.json(), s.a.Limits.Sent); err != nil {
 		return err
 	}
-	asked.Object, err = w.Exchanges.Parse(after.json(), s.c.Limits.Sent)
+	asked.Object, err = w.Exchanges.Parse(after.json(), s.a.Limits.Sent)
 	return err
 }
 
@@ -188,7 +188,7 @@ func (s *scaler) decode(w *storage.Write, before *scale, text []byte, wasSet boo
 	case o.Namespace != "" && o.Namespace != w.Info.ObjectNamespace():
 		return nil, status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	case o.Spec.Replicas == unsetReplicas && !wasSet:
-		return nil, status.BadRequest("the spec replicas field %q cannot be empty", "."+storage.PathString(s.c.Resource.Subresources.Scale.Replicas))
+		return nil, status.BadRequest("the spec replicas field %q cannot be empty", "."+storage.PathString(s.a.Resource.Subresources.Scale.Replicas))
 	}
 	if stored := before.UID; w.Info.Verb == resource.VerbUpdate && o.UID != "" && o.UID != stored {
 		return nil, status.Conflict(w.Info.GroupResource(), w.Info.Name,
@@ -223,15 +223,15 @@ func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	}
 	result := w.Existing.Object.Clone()
 	w.SetObject(result)
-	w.Shown = shows(s.c.Resource, storage.ShownObject)
+	w.Shown = shows(s.a.Resource, storage.ShownObject)
 	w.ContentType = typeJSON
-	if err := storage.SetAt(result, s.c.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
+	if err := storage.SetAt(result, s.a.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
 		return w.Unplaced(err)
 	}
 	w.Info.Path = string(w.Exchanges.ItemTarget(&w.Info))
 	w.Info.Subresource = ""
 	isPinned := w.IsPinned
-	err = checkVersion(s.c.Resource, w)
+	err = checkVersion(s.a.Resource, w)
 	w.IsPinned = isPinned // the version in the object is the stored one, and no word of the client's
 	return err
 }
@@ -248,7 +248,7 @@ func (s scaledWrites) Update(w *storage.Write) error {
 	switch {
 	case err != nil:
 		return err
-	case w.Info.Options.DryRun && emulates(s.ofObject.c.Resource, resource.DryRun):
+	case w.Info.Options.DryRun && emulates(s.ofObject.a.Resource, resource.DryRun):
 		if len(w.Existing.Version) == 0 {
 			if err := s.ofObject.toStoredForm(w); err != nil {
 				return err
@@ -271,10 +271,10 @@ func (s scaledWrites) replaceScaled(w *storage.Write) error {
 	if err != nil {
 		return err
 	}
-	s.ofObject.c.warnOfHidden(w)
+	s.ofObject.a.warnOfHidden(w)
 	m.Method, m.Target, m.ContentType = methodPut, w.Exchanges.ItemTarget(&w.Info), typeJSON
-	m.IsEdited, m.Whole = true, 2*s.ofObject.c.Limits.Body
-	if err := s.ofObject.c.send(w, &m); err != nil {
+	m.IsEdited, m.Whole = true, 2*s.ofObject.a.Limits.Body
+	if err := s.ofObject.a.sender.send(w, &m); err != nil {
 		return err
 	}
 	if err := refusedPin(w); err != nil {
@@ -321,7 +321,7 @@ func (s scaledWrites) scaleText(w *storage.Write, object *document.Document) ([]
 	if err := object.Err(); err != nil {
 		return nil, err
 	}
-	o, _, err := scaleOf(s.ofObject.c.Resource, w, object)
+	o, _, err := scaleOf(s.ofObject.a.Resource, w, object)
 	if err != nil {
 		return nil, status.Internal("%s", err.Error())
 	}

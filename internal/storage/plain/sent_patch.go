@@ -12,13 +12,13 @@ import (
 // sentPatches are patches of a backend that has PATCH itself. The result of a patch is admitted, and then the
 // client's own patch is sent: what the backend does atomically stays so.
 type sentPatches struct {
-	c      *collection
+	a      *access
 	writes objectWrites
 }
 
 // Patched implements storage.Patcher.
 func (s sentPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
-	return false, s.c.patched(w)
+	return false, s.a.reader.patched(w)
 }
 
 // Patch implements storage.Patcher.
@@ -39,7 +39,7 @@ func (s sentStatusPatches) Patch(w *storage.Write) error {
 	if w.PatchType == storage.JSONPatch {
 		text = []byte("[]")
 	}
-	patch, err := w.Exchanges.Parse(text, s.ofObject.c.Limits.Sent)
+	patch, err := w.Exchanges.Parse(text, s.ofObject.a.Limits.Sent)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s sentStatusPatches) Patch(w *storage.Write) error {
 // sendPatch sends a patch that turns the stored object into the admitted one: the given patch, with
 // the gateway's changes to its result folded in.
 func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error {
-	if w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) {
+	if w.Info.Options.DryRun && emulates(s.a.Resource, resource.DryRun) {
 		return s.writes.answerUnwritten(w, http.StatusOK)
 	}
 	m := storage.Message{Body: w.Exchanges.Body, Precondition: preconditionOf(w)}
@@ -79,28 +79,28 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 	stored := w.Existing.Object // with the defaults that reads set: nothing is put into a form
 	if w.PatchType != storage.FormPatch {
 		var err error
-		if stored, err = parseShown(s.c.Resource, w, w.Exchanges.StoredBody()); err != nil {
+		if stored, err = parseShown(s.a.Resource, w, w.Exchanges.StoredBody()); err != nil {
 			return nil, err
 		}
 		defer stored.Release()
 	}
 	want := w.Object.Clone()
 	defer want.Release()
-	if err := s.c.restoreUnknown(w, want); err != nil {
+	if err := s.a.restoreUnknown(w, want); err != nil {
 		return nil, err
 	}
 	if w.Existing.Pin == storage.PinnedByField {
-		version, _ := storage.Find(stored.Root(), s.c.Resource.Fields.Version)
-		if err := storage.SetAt(want, s.c.Resource.Fields.Version, version.Raw()); err != nil {
+		version, _ := storage.Find(stored.Root(), s.a.Resource.Fields.Version)
+		if err := storage.SetAt(want, s.a.Resource.Fields.Version, version.Raw()); err != nil {
 			return nil, w.Unplaced(err)
 		}
 	}
 	f := fold{
-		write: w, patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.c.Limits.Sent,
-		isUnfilled: w.Existing.IsCompleted && s.c.Resource.Envelope == resource.Bare && w.PatchType != storage.FormPatch,
+		write: w, patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.a.Limits.Sent,
+		isUnfilled: w.Existing.IsCompleted && s.a.Resource.Envelope == resource.Bare && w.PatchType != storage.FormPatch,
 	}
 	if w.Existing.Pin == storage.PinnedByField {
-		f.pin = s.c.Resource.Fields.Version
+		f.pin = s.a.Resource.Fields.Version
 	}
 	text, ok := f.mergePatch, false
 	if w.PatchType == storage.JSONPatch {

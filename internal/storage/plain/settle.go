@@ -10,18 +10,18 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// settle finds out by one read whether a write was carried out whose outcome is unknown. If it was, the answer is the one that
-// the backend would have given; else it is not known, for the backend may still carry the write out.
-func (c *collection) settle(w *storage.Write, m *storage.Message, unknown *storage.UnknownOutcome) error {
-	if !c.isProof(w, m) {
+// settle finds out by one read whether a write was carried out whose outcome is unknown. If it was, the answer is the
+// one that the backend would have given; else it is not known, for the backend may still carry the write out.
+func (s sender) settle(w *storage.Write, m *storage.Message, unknown *storage.UnknownOutcome) error {
+	if !s.isProof(w, m) {
 		return unknown.Unsettled()
 	}
-	target, err := c.storedAt(w)
+	target, err := s.storedAt(w)
 	if err != nil {
 		return unknown.Unsettled()
 	}
-	answer, err := w.Exchanges.ReadSettled(c.Backend, target, c.Limits)
-	if err != nil || !c.isLeft(w, m, answer) {
+	answer, err := w.Exchanges.ReadSettled(s.Backend, target, s.Limits)
+	if err != nil || !s.isLeft(w, m, answer) {
 		return unknown.Unsettled()
 	}
 	r := &w.Exchanges.Response
@@ -37,34 +37,34 @@ func (c *collection) settle(w *storage.Write, m *storage.Message, unknown *stora
 	return nil
 }
 
-// isProof reports whether a stored object that is as the write leaves it shows that the write was carried out: it makes no
-// difference who wrote it, or only this request can have written it. That is so for a name or uid that the gateway has made, and
-// while no other gateway writes the object.
-func (c *collection) isProof(w *storage.Write, m *storage.Message) bool {
+// isProof reports whether a stored object that is as the write leaves it shows that the write was carried out: it
+// makes no difference who wrote it, or only this request can have written it. That is so for a name or uid that the
+// gateway has made, and while no other gateway writes the object.
+func (s sender) isProof(w *storage.Write, m *storage.Message) bool {
 	i := &w.Info
 	isNew := i.Verb == resource.VerbCreate
 	switch {
-	case c.Resource.Operation != nil, i.Subresource != "" && !isPartOf(c.Resource, i), !i.IsObject() && !isNew, isNew && i.Name == "":
+	case s.Resource.Operation != nil, i.Subresource != "" && !isPartOf(s.Resource, i), !i.IsObject() && !isNew, isNew && i.Name == "":
 		return false
-	case w.IsRepeatable() && !c.namesVersion(w, m):
+	case w.IsRepeatable() && !s.namesVersion(w, m):
 		return true
 	case isNew:
-		return w.HasGeneratedName || keeps(c.Resource, resource.SystemMetadata)
+		return w.HasGeneratedName || keeps(s.Resource, resource.SystemMetadata)
 	}
-	return w.Exchanges.HoldsLock() && !c.LocksAlone
+	return w.Exchanges.HoldsLock() && !s.LocksAlone
 }
 
 // namesVersion reports whether a client names the version that it replaces in the object that it sends.
-func (c *collection) namesVersion(w *storage.Write, m *storage.Message) bool {
+func (s sender) namesVersion(w *storage.Write, m *storage.Message) bool {
 	isOwn := w.Existing.Pin == storage.PinnedByField || w.Existing.Pin == storage.PinnedByObject // the gateway's own
-	path := c.Resource.Fields.Version
-	if path == nil && c.Resource.Backend.Versions == resource.NativeVersions {
+	path := s.Resource.Fields.Version
+	if path == nil && s.Resource.Backend.Versions == resource.NativeVersions {
 		path = resource.FieldPath{"metadata", "resourceVersion"}
 	}
 	if isOwn || path == nil || w.Info.Verb != resource.VerbUpdate {
 		return false
 	}
-	sent, err := c.sent(w, m)
+	sent, err := s.sent(w, m)
 	if err != nil {
 		return true
 	}
@@ -74,48 +74,48 @@ func (c *collection) namesVersion(w *storage.Write, m *storage.Message) bool {
 }
 
 // storedAt returns the target of the object that a write leaves.
-func (c *collection) storedAt(w *storage.Write) ([]byte, error) {
+func (s sender) storedAt(w *storage.Write) ([]byte, error) {
 	if w.Info.Verb != resource.VerbCreate {
 		return w.Exchanges.ItemTarget(&w.Info), nil
 	}
-	return newTarget(c.Resource, w)
+	return newTarget(s.Resource, w)
 }
 
 // isLeft reports whether the answer to a read shows what the write leaves.
-func (c *collection) isLeft(w *storage.Write, m *storage.Message, answer *message.Response) bool {
+func (s sender) isLeft(w *storage.Write, m *storage.Message, answer *message.Response) bool {
 	e := &w.Existing
 	switch code := answer.Status(); {
 	case w.Info.Verb == resource.VerbDelete || m.Method != nil && string(m.Method) == http.MethodDelete:
 		return code == http.StatusNotFound || code == http.StatusGone
-	case code != http.StatusOK || !isOneObject(answer) || isUnshown(c.Resource):
+	case code != http.StatusOK || !isOneObject(answer) || isUnshown(s.Resource):
 		return false
 	case e.Pin == storage.PinnedByETag && bytes.Equal(answer.Header("ETag"), e.ETag):
 		return false // the version that the write was to replace
 	}
-	stored, err := parseShown(c.Resource, w, answer.Body())
+	stored, err := parseShown(s.Resource, w, answer.Body())
 	if err != nil {
 		return false
 	}
 	defer stored.Release()
-	sent, err := c.sent(w, m)
+	sent, err := s.sent(w, m)
 	if err != nil {
 		return false
 	}
 	defer sent.Release()
 	if e.Pin == storage.PinnedByField {
-		before, _ := storage.Find(e.Root(), c.Resource.Fields.Version)
-		if now, _ := storage.Find(stored.Root(), c.Resource.Fields.Version); versionIn(now) == versionIn(before) {
+		before, _ := storage.Find(e.Root(), s.Resource.Fields.Version)
+		if now, _ := storage.Find(stored.Root(), s.Resource.Fields.Version); versionIn(now) == versionIn(before) {
 			return false
 		}
 	}
 	for _, d := range [...]*document.Document{stored, sent} {
-		removeVersion(c.Resource, d)
+		removeVersion(s.Resource, d)
 	}
-	return document.EqualNodes(stored.Root(), sent.Root()) || sendsPatch(c.Resource, w) && c.equalsCompleted(w, stored, sent)
+	return document.EqualNodes(stored.Root(), sent.Root()) || sendsPatch(s.Resource, w) && s.equalsCompleted(w, stored, sent)
 }
 
 // sent returns a copy of the object that a write leaves.
-func (c *collection) sent(w *storage.Write, m *storage.Message) (*document.Document, error) {
+func (s sender) sent(w *storage.Write, m *storage.Message) (*document.Document, error) {
 	if w.Object == nil {
 		return w.Exchanges.ParseStored(m.Body)
 	}
@@ -135,17 +135,17 @@ func removeVersion(r *resource.Resource, d *document.Document) {
 }
 
 // equalsCompleted compares what the backend made of a patch with the result that was judged, which has defaults.
-func (c *collection) equalsCompleted(w *storage.Write, stored, sent *document.Document) bool {
-	schema := c.defaulting(resource.VerbPatch)
-	if schema == nil || completeStored(stored, schema, c.Limits.Completed(), w.Exchanges.Memory) != nil {
+func (s sender) equalsCompleted(w *storage.Write, stored, sent *document.Document) bool {
+	schema := s.defaulting(resource.VerbPatch)
+	if schema == nil || completeStored(stored, schema, s.Limits.Completed(), w.Exchanges.Memory) != nil {
 		return false
 	}
 	return document.EqualNodes(stored.Root(), sent.Root())
 }
 
-// mustEnd reports whether the lock of the object is kept until the backend can no longer carry the write out: it is pinned to no
-// version that the backend is known to compare.
-func (c *collection) mustEnd(w *storage.Write, m *storage.Message) bool {
+// mustEnd reports whether the lock of the object is kept until the backend can no longer carry the write out: it is
+// pinned to no version that the backend is known to compare.
+func (s sender) mustEnd(w *storage.Write, m *storage.Message) bool {
 	if !w.Exchanges.IsLocked() {
 		return false
 	}
@@ -157,7 +157,7 @@ func (c *collection) mustEnd(w *storage.Write, m *storage.Message) bool {
 		if method == nil {
 			method = w.Exchanges.Head.Method
 		}
-		return !c.Comparison.compares(methodOf(method))
+		return !s.Comparison.compares(methodOf(method))
 	}
 	return true
 }
@@ -168,7 +168,7 @@ func (c *Comparison) compares(method string) bool {
 }
 
 // isUntouched reports whether a read shows that an object still has the version that a write was to replace.
-func (c *collection) isUntouched(w *storage.Write) bool {
-	answer, err := w.Exchanges.ReadSettled(c.Backend, w.Exchanges.ItemTarget(&w.Info), c.Limits)
+func (s sender) isUntouched(w *storage.Write) bool {
+	answer, err := w.Exchanges.ReadSettled(s.Backend, w.Exchanges.ItemTarget(&w.Info), s.Limits)
 	return err == nil && answer.Status() == http.StatusOK && bytes.Equal(answer.Header("ETag"), w.Existing.ETag)
 }

@@ -64,8 +64,8 @@ func asAnswered(r *resource.Resource, body []byte, object *document.Document) []
 	return appendWithin(nil, r.Fields.Answer, inner)
 }
 
-// checkShown refuses an object of which the schema knows no member, although it names some: the object is most likely within
-// the answer.
+// checkShown refuses an object of which the schema knows no member, although it names some: the object is most likely
+// within the answer.
 func (c *collection) checkShown(w *storage.Write, object document.Node) error {
 	if c.knows(c.Schemas.For(resource.VerbPatch), object) {
 		return nil
@@ -74,7 +74,8 @@ func (c *collection) checkShown(w *storage.Write, object document.Node) error {
 		"so that it is not the stored object: `fields.answer` of the resource says where in the answer it is")
 }
 
-// knows reports whether a schema knows a member of an object, or cannot tell. The schemas of a document say where the object is.
+// knows reports whether a schema knows a member of an object, or cannot tell. The schemas of a document say where the
+// object is.
 func (c *collection) knows(of *schema.Schema, object document.Node) bool {
 	if c.Resource.Envelope != resource.Bare || of == nil || c.Schemas.BlamesPatches || object.Len() == 0 || !of.Root().NamesAllMembers() {
 		return true
@@ -91,29 +92,29 @@ func (c *collection) knows(of *schema.Schema, object document.Node) bool {
 func isUnshown(r *resource.Resource) bool { return r.Unshown != resource.IsShown }
 
 // needsUnshown returns what needs the stored object of a write although it is not known; "" if nothing does.
-func (c *collection) needsUnshown(i *resource.Info) string {
+func (s storedReader) needsUnshown(i *resource.Info) string {
 	isPatch := i.Verb == resource.VerbPatch
 	switch {
 	case !i.IsObject():
 		return ""
-	case i.Subresource != "" && isPartOf(c.Resource, i):
+	case i.Subresource != "" && isPartOf(s.Resource, i):
 		return "a subresource that the gateway keeps"
-	case isPatch && appliesPatches(c.Resource) && c.Resource.Backend.Patch == resource.PatchEmulated:
+	case isPatch && appliesPatches(s.Resource) && s.Resource.Backend.Patch == resource.PatchEmulated:
 		return "a patch that becomes a PUT"
-	case c.Resource.Unshown == resource.UnshownRefused:
+	case s.Resource.Unshown == resource.UnshownRefused:
 		return "`unknownObject: Refuse`"
-	case c.Resource.Unshown == resource.UnshownPassed:
+	case s.Resource.Unshown == resource.UnshownPassed:
 		return ""
-	case isPatch && c.Policies.Concerns(i, admission.Update), storage.ReadsExisting(c.Policies, i):
+	case isPatch && s.Policies.Concerns(i, admission.Update), storage.ReadsExisting(s.Policies, i):
 		return "a policy"
 	case i.Verb == resource.VerbDelete:
 		return ""
-	case c.status != nil && (isPatch || keepsStatus(c.Resource)):
+	case s.status != nil && (isPatch || keepsStatus(s.Resource)):
 		return "the status, which a write has to keep,"
-	case c.Resource.Backend.Versions == resource.FieldVersions && c.Resource.Backend.Concurrency != resource.BestEffort:
-		return "the version in `" + storage.PathString(c.Resource.Fields.Version) + "`"
+	case s.Resource.Backend.Versions == resource.FieldVersions && s.Resource.Backend.Concurrency != resource.BestEffort:
+		return "the version in `" + storage.PathString(s.Resource.Fields.Version) + "`"
 	}
-	switch of := c.schema(i.Verb); {
+	switch of := s.schema(i.Verb); {
 	case of == nil:
 	case of.NeedsOld():
 		return "an immutable field or a rule about changes"
@@ -124,8 +125,8 @@ func (c *collection) needsUnshown(i *resource.Info) string {
 }
 
 // refuseUnshown refuses a write that needs the stored object, if that is not known.
-func (c *collection) refuseUnshown(i *resource.Info) error {
-	needs := c.needsUnshown(i)
+func (s storedReader) refuseUnshown(i *resource.Info) error {
+	needs := s.needsUnshown(i)
 	if needs == "" {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // objectStrategy prepares objects of the resource.
-type objectStrategy struct{ c *collection }
+type objectStrategy struct{ a *access }
 
 // PrepareForCreate implements storage.Strategy: a client's status never counts (STAT-1), nor does a uid
 // (META-1).
@@ -28,14 +28,14 @@ func (s objectStrategy) PrepareForCreate(w *storage.Write) error {
 
 // PrepareForUpdate implements storage.Strategy.
 func (s objectStrategy) PrepareForUpdate(w *storage.Write) error {
-	if err := checkVersion(s.c.Resource, w); err != nil {
+	if err := checkVersion(s.a.Resource, w); err != nil {
 		return err
 	}
 	s.warnOfStatus(w)
 	if err := s.protectStatus(w); err != nil {
 		return err
 	}
-	if err := s.c.carryOver(w); err != nil {
+	if err := s.a.reader.carryOver(w); err != nil {
 		return err
 	}
 	if w.Existing.IsAbsent {
@@ -47,52 +47,52 @@ func (s objectStrategy) PrepareForUpdate(w *storage.Write) error {
 // protectStatus takes a status that the client sent out of the object, and puts the stored one in its place,
 // so that a PUT leaves it as it is (STAT-1).
 func (s objectStrategy) protectStatus(w *storage.Write) error {
-	if s.c.status == nil {
+	if s.a.status == nil {
 		return nil
 	}
-	if sent, found := storage.Find(w.Object.Root(), s.c.status); found {
+	if sent, found := storage.Find(w.Object.Root(), s.a.status); found {
 		w.Object.Remove(sent)
 	}
-	if w.Existing.Object == nil || !keepsStatus(s.c.Resource) {
+	if w.Existing.Object == nil || !keepsStatus(s.a.Resource) {
 		return nil
 	}
 	if w.Shown == storage.ShownNothing {
-		w.Shown = shows(s.c.Resource, storage.ShownStatus)
+		w.Shown = shows(s.a.Resource, storage.ShownStatus)
 	}
-	stored, found := storage.Find(w.Existing.Root(), s.c.status)
+	stored, found := storage.Find(w.Existing.Root(), s.a.status)
 	if !found {
 		return nil
 	}
-	return s.c.misplace(w, storage.SetAt(w.Object, s.c.status, stored.Raw()))
+	return s.a.misplace(w, storage.SetAt(w.Object, s.a.status, stored.Raw()))
 }
 
 // warnOfStatus warns a client that the status it sent is dropped. Clients of an ordinary API may
 // not know that there is a status. A client of Kubernetes knows, and one that sends the stored one
 // loses nothing.
 func (s objectStrategy) warnOfStatus(w *storage.Write) {
-	if s.c.Resource.Envelope != resource.Bare || !isRegistered(s.c.Resource) {
+	if s.a.Resource.Envelope != resource.Bare || !isRegistered(s.a.Resource) {
 		return
 	}
-	sent, found := storage.Find(w.Object.Root(), s.c.status)
+	sent, found := storage.Find(w.Object.Root(), s.a.status)
 	if !found {
 		return
 	}
-	if stored, _ := storage.Find(w.Existing.Root(), s.c.status); stored.Valid() && document.EqualNodes(sent, stored) {
+	if stored, _ := storage.Find(w.Existing.Root(), s.a.status); stored.Valid() && document.EqualNodes(sent, stored) {
 		return
 	}
-	w.Exchanges.Warn("`" + storage.PathString(s.c.status) + "` may be written by the API alone: the value that was sent was dropped")
+	w.Exchanges.Warn("`" + storage.PathString(s.a.status) + "` may be written by the API alone: the value that was sent was dropped")
 }
 
 // KeepStatus implements storage.Strategy.
 func (s objectStrategy) KeepStatus(w *storage.Write) error {
-	if s.c.status == nil {
+	if s.a.status == nil {
 		return nil
 	}
 	var stored document.Node
-	if w.Existing.Object != nil && keepsStatus(s.c.Resource) {
-		stored, _ = storage.Find(w.Existing.Root(), s.c.status)
+	if w.Existing.Object != nil && keepsStatus(s.a.Resource) {
+		stored, _ = storage.Find(w.Existing.Root(), s.a.status)
 	}
-	if set, _ := storage.Find(w.Object.Root(), s.c.status); document.EqualNodes(set, stored) {
+	if set, _ := storage.Find(w.Object.Root(), s.a.status); document.EqualNodes(set, stored) {
 		return nil
 	}
 	return s.protectStatus(w)
@@ -100,7 +100,7 @@ func (s objectStrategy) KeepStatus(w *storage.Write) error {
 
 // Validate implements storage.Strategy.
 func (s objectStrategy) Validate(schema *schema.Schema, f *cel.Frame, w *storage.Write) schema.Result {
-	if w.Info.Verb == resource.VerbPatch && s.c.Schemas.BlamesPatches {
+	if w.Info.Verb == resource.VerbPatch && s.a.Schemas.BlamesPatches {
 		return schema.ValidatePatched(f, w.Object.Root(), w.Existing.Root(), w.DeclaredPatch.SchemaOf(), w.KeepsNulls)
 	}
 	return schema.Validate(f, w.Object.Root(), w.Existing.Root())
@@ -108,13 +108,13 @@ func (s objectStrategy) Validate(schema *schema.Schema, f *cel.Frame, w *storage
 
 // carryOver completes an update by what is stored: immutable fields that are left out (DEF-7), and members
 // of unions that a new discriminator makes stale (VAL-6).
-func (c *collection) carryOver(w *storage.Write) error {
-	schema := c.Schemas.Of(w)
+func (s storedReader) carryOver(w *storage.Write) error {
+	schema := s.Schemas.Of(w)
 	if schema == nil || w.Existing.IsAbsent {
 		return nil
 	}
 	if w.Existing.Object == nil && schema.Stale(w.Object.Root()) {
-		if err := c.getObject(w); err != nil {
+		if err := s.getObject(w); err != nil {
 			return err
 		}
 	}

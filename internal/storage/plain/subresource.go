@@ -10,25 +10,27 @@ import (
 )
 
 // subresourceBodies are the bodies of a subresource, whose objects are of a kind of their own.
-type subresourceBodies struct{ c *collection }
+type subresourceBodies struct{ a *access }
 
 // IsOpaque implements storage.Strategy.
-func (s subresourceBodies) IsOpaque(i *resource.Info) bool { return s.c.leavesPatch(i) }
+func (s subresourceBodies) IsOpaque(i *resource.Info) bool { return s.a.leavesPatch(i) }
 
 // CheckOptions implements storage.Strategy.
-func (s subresourceBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.c.Resource, w) }
+func (s subresourceBodies) CheckOptions(w *storage.Write) error { return checkOptions(s.a.Resource, w) }
 
 // Complete implements storage.Strategy.
-func (s subresourceBodies) Complete(w *storage.Write) error { return s.c.complete(w, false) }
+func (s subresourceBodies) Complete(w *storage.Write) error { return s.a.complete(w, false) }
 
 // subresourceStrategy leaves objects of a subresource as they are.
-type subresourceStrategy struct{ c *collection }
+type subresourceStrategy struct{ a *access }
 
 // PrepareForCreate implements storage.Strategy.
 func (subresourceStrategy) PrepareForCreate(*storage.Write) error { return nil }
 
 // PrepareForUpdate implements storage.Strategy.
-func (s subresourceStrategy) PrepareForUpdate(w *storage.Write) error { return checkUnread(s.c.Resource, w) }
+func (s subresourceStrategy) PrepareForUpdate(w *storage.Write) error {
+	return checkUnread(s.a.Resource, w)
+}
 
 // KeepStatus implements storage.Strategy.
 func (subresourceStrategy) KeepStatus(*storage.Write) error { return nil }
@@ -48,19 +50,19 @@ func (subresourceStrategy) ValidateMetadata(*storage.Write) field.ErrorList { re
 func (subresourceStrategy) Warn(*storage.Write) {}
 
 // storedSubresource reads the path of a subresource.
-type storedSubresource struct{ c *collection }
+type storedSubresource struct{ a *access }
 
 // NeedsExisting implements storage.Updater.
 func (s storedSubresource) NeedsExisting(w *storage.Write) bool {
-	return s.c.needsExisting(&w.Info, false)
+	return s.a.reader.needsExisting(&w.Info, false)
 }
 
 // Get implements storage.Updater.
 func (s storedSubresource) Get(w *storage.Write) error {
-	return s.c.get(w, w.Exchanges.PathTarget(&w.Info), false)
+	return s.a.reader.get(w, w.Exchanges.PathTarget(&w.Info), false)
 }
 
 // Lock implements storage.Updater.
 func (s storedSubresource) Lock(r *storage.Request, isOpaque bool) error {
-	return s.c.lockFor(r, !isOpaque && s.c.needsExisting(&r.Info, false))
+	return s.a.locker.lockFor(r, !isOpaque && s.a.reader.needsExisting(&r.Info, false))
 }

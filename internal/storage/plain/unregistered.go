@@ -15,11 +15,11 @@ var unregistered = resource.Resource{
 
 // undescribedBodies are the bodies of objects that no policy file describes, and of their
 // subresources.
-type undescribedBodies struct{ c *collection }
+type undescribedBodies struct{ a *access }
 
 // IsOpaque implements storage.Strategy.
 func (s undescribedBodies) IsOpaque(i *resource.Info) bool {
-	return s.c.status == nil && !s.c.ChecksNames && !storage.IsConcerned(s.c.Policies, i)
+	return s.a.status == nil && !s.a.ChecksNames && !storage.IsConcerned(s.a.Policies, i)
 }
 
 // CheckOptions implements storage.Strategy. The query belongs to the backend.
@@ -27,7 +27,7 @@ func (undescribedBodies) CheckOptions(*storage.Write) error { return nil }
 
 // Complete implements storage.Strategy.
 func (s undescribedBodies) Complete(w *storage.Write) error {
-	if err := storage.CheckIdentity(w); err != nil || !s.c.ChecksNames {
+	if err := storage.CheckIdentity(w); err != nil || !s.a.ChecksNames {
 		return err
 	}
 	return storage.CheckName(w)

@@ -11,8 +11,8 @@ import (
 // maxWatched bounds of how many objects a watch remembers whether they are of its selection.
 const maxWatched = 1 << 16
 
-// A transition chooses the events of a watch with selectors. As in Kubernetes an object that comes into the selection is
-// added to what the client sees, and one that leaves it is deleted from that.
+// A transition chooses the events of a watch with selectors. As in Kubernetes an object that comes into the selection
+// is added to what the client sees, and one that leaves it is deleted from that.
 type transition struct {
 	*selection
 	seed maphash.Seed

@@ -26,14 +26,14 @@ var (
 )
 
 // objectWrites writes whole objects.
-type objectWrites struct{ c *collection }
+type objectWrites struct{ a *access }
 
 // Create implements storage.Creater.
 func (s objectWrites) Create(w *storage.Write) error {
 	if err := s.checkNew(w); err != nil {
 		return err
 	}
-	if w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) {
+	if w.Info.Options.DryRun && emulates(s.a.Resource, resource.DryRun) {
 		return s.answerUnwritten(w, http.StatusCreated)
 	}
 	m, err := s.message(w)
@@ -41,12 +41,12 @@ func (s objectWrites) Create(w *storage.Write) error {
 		return err
 	}
 	if w.Existing.Pin == storage.PinnedToNothing {
-		if m.Target, err = newTarget(s.c.Resource, w); err != nil {
+		if m.Target, err = newTarget(s.a.Resource, w); err != nil {
 			return err
 		}
 		m.Method = methodPut
 	}
-	if err := s.c.send(w, &m); err != nil {
+	if err := s.a.sender.send(w, &m); err != nil {
 		return err
 	}
 	if w.Refused(w.Exchanges.Response.Status()) == storage.NameTaken {
@@ -67,7 +67,7 @@ func (s objectWrites) Update(w *storage.Write) error {
 		code = http.StatusCreated
 	}
 	switch {
-	case w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun):
+	case w.Info.Options.DryRun && emulates(s.a.Resource, resource.DryRun):
 		return s.answerUnwritten(w, code)
 	case isLast:
 		return s.remove(w, code)
@@ -83,7 +83,7 @@ func (s objectWrites) Update(w *storage.Write) error {
 // checkNew refuses what only stored objects have, and looks for an object of the name if the backend would
 // not refuse it itself (META-4).
 func (s objectWrites) checkNew(w *storage.Write) error {
-	if keeps(s.c.Resource, resource.ResourceVersions) {
+	if keeps(s.a.Resource, resource.ResourceVersions) {
 		version, err := storage.Text(storage.Metadata(w.Object), "resourceVersion", "metadata.")
 		if err != nil {
 			return err
@@ -99,16 +99,16 @@ func (s objectWrites) checkNew(w *storage.Write) error {
 		return nil
 	}
 	switch {
-	case w.Info.Options.DryRun && emulates(s.c.Resource, resource.DryRun) && isRegistered(s.c.Resource):
+	case w.Info.Options.DryRun && emulates(s.a.Resource, resource.DryRun) && isRegistered(s.a.Resource):
 		return s.lookForTaken(w)
-	case !emulates(s.c.Resource, resource.ExistingNames):
+	case !emulates(s.a.Resource, resource.ExistingNames):
 		return nil
-	case s.c.Resource.Backend.Versions != resource.ETagVersions:
-		path, err := newTarget(s.c.Resource, w)
+	case s.a.Resource.Backend.Versions != resource.ETagVersions:
+		path, err := newTarget(s.a.Resource, w)
 		if err != nil {
 			return err
 		}
-		if err := s.c.lockNew(w.Exchanges, path); err != nil {
+		if err := s.a.locker.lockNew(w.Exchanges, path); err != nil {
 			return err
 		}
 		return s.lookForTaken(w)
@@ -119,11 +119,11 @@ func (s objectWrites) checkNew(w *storage.Write) error {
 
 // lookForTaken refuses to create an object that exists.
 func (s objectWrites) lookForTaken(w *storage.Write) error {
-	path, err := newTarget(s.c.Resource, w)
+	path, err := newTarget(s.a.Resource, w)
 	if err != nil {
 		return err
 	}
-	answer, err := w.Exchanges.ReadStored(s.c.Backend, path, s.c.Limits)
+	answer, err := w.Exchanges.ReadStored(s.a.Backend, path, s.a.Limits)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (s objectWrites) lookForTaken(w *storage.Write) error {
 	case code == http.StatusNotFound || code == http.StatusGone:
 		return nil
 	case code != http.StatusOK:
-		return s.c.unread(w, answer)
+		return s.a.unread(w, answer)
 	}
 	return taken(w)
 }
@@ -173,7 +173,7 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 	}
 	if w.Info.Verb != resource.VerbUpdate || w.Info.Subresource != "" {
 		m.Target = w.Exchanges.ItemTarget(&w.Info)
-		s.c.warnOfHidden(w)
+		s.a.warnOfHidden(w)
 	}
 	if w.Info.Verb != resource.VerbUpdate {
 		m.Method, m.ContentType = methodPut, typeJSON
@@ -185,7 +185,7 @@ func (s objectWrites) replace(w *storage.Write, code int) error {
 	if err := refusedPin(w); err != nil {
 		return err
 	}
-	s.c.leaveStored(w, &m, sent)
+	s.a.conditions.leaveStored(w, &m, sent)
 	return s.answerWritten(w, m.Body, code)
 }
 
@@ -200,7 +200,7 @@ func refusedPin(w *storage.Write) error {
 
 // message returns the request that carries the object as it is stored, with the precondition that pins it.
 func (s objectWrites) message(w *storage.Write) (storage.Message, error) {
-	if err := s.c.keepUnknown(w, w.Object); err != nil {
+	if err := s.a.keepUnknown(w, w.Object); err != nil {
 		return storage.Message{}, err
 	}
 	if err := s.toStoredForm(w); err != nil {
@@ -208,8 +208,8 @@ func (s objectWrites) message(w *storage.Write) (storage.Message, error) {
 	}
 	m := w.Message()
 	m.Precondition = preconditionOf(w)
-	if answersObject(s.c.Resource) {
-		m.IsEdited, m.Whole = true, 2*s.c.Limits.Body
+	if answersObject(s.a.Resource) {
+		m.IsEdited, m.Whole = true, 2*s.a.Limits.Body
 	}
 	return m, nil
 }
@@ -226,14 +226,14 @@ func preconditionOf(w *storage.Write) storage.Precondition {
 }
 
 // send sends a write, and settles its outcome if that is unknown.
-func (c *collection) send(w *storage.Write, m *storage.Message) error {
-	if limit := c.Limits.Stored.Bytes; len(m.Body) > limit {
+func (s sender) send(w *storage.Write, m *storage.Message) error {
+	if limit := s.Limits.Stored.Bytes; len(m.Body) > limit {
 		return storage.TooLarge(limit)
 	}
-	m.MustEnd = c.mustEnd(w, m)
-	err := w.Exchanges.Send(c.Backend, m)
+	m.MustEnd = s.mustEnd(w, m)
+	err := w.Exchanges.Send(s.Backend, m)
 	if unknown, is := errors.AsType[*storage.UnknownOutcome](err); is {
-		return c.settle(w, m, unknown)
+		return s.settle(w, m, unknown)
 	}
 	return err
 }
@@ -245,14 +245,14 @@ func answersObject(r *resource.Resource) bool { return keeps(r, resource.Resourc
 // toStoredForm turns the admitted object into what is stored: the backend chooses the version, so
 // it is left out.
 func (s objectWrites) toStoredForm(w *storage.Write) error {
-	if keeps(s.c.Resource, resource.ResourceVersions) {
+	if keeps(s.a.Resource, resource.ResourceVersions) {
 		if at, found := storage.Metadata(w.Object).Get("resourceVersion"); found {
 			w.Object.Remove(at)
 		}
 	}
 	if w.Existing.Pin == storage.PinnedByField {
-		stored, _ := storage.Find(w.Existing.Root(), s.c.Resource.Fields.Version)
-		return w.Unplaced(storage.SetAt(w.Object, s.c.Resource.Fields.Version, stored.Raw()))
+		stored, _ := storage.Find(w.Existing.Root(), s.a.Resource.Fields.Version)
+		return w.Unplaced(storage.SetAt(w.Object, s.a.Resource.Fields.Version, stored.Raw()))
 	}
 	return nil
 }
@@ -261,17 +261,17 @@ func (s objectWrites) toStoredForm(w *storage.Write) error {
 // then, and the version stays.
 func (s objectWrites) isUnchanged(w *storage.Write) bool {
 	e := &w.Existing
-	return e.Object != nil && !e.IsCompleted && answersObject(s.c.Resource) && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
+	return e.Object != nil && !e.IsCompleted && answersObject(s.a.Resource) && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
 }
 
 // answerUnwritten answers with what would have been stored: the backend knows no dry run, so nothing reaches it.
 func (s objectWrites) answerUnwritten(w *storage.Write, code int) error {
-	if !answersObject(s.c.Resource) {
-		if err := s.c.keepUnknown(w, w.Object); err != nil {
+	if !answersObject(s.a.Resource) {
+		if err := s.a.keepUnknown(w, w.Object); err != nil {
 			return err
 		}
-		s.c.hide(w.Object)
-		w.Exchanges.Response.StartJSON(code, nil, asAnswered(s.c.Resource, w.Content(), w.Object))
+		s.a.hide(w.Object)
+		w.Exchanges.Response.StartJSON(code, nil, asAnswered(s.a.Resource, w.Content(), w.Object))
 		return nil
 	}
 	if len(w.Existing.Version) == 0 {
@@ -315,14 +315,14 @@ func (c *collection) warnOfHidden(w *storage.Write) {
 // answerWritten makes the answer to a write what an API server answers: the object as it is stored, with its
 // version (RW-1). Backends answer with anything, from the object to nothing.
 func (s objectWrites) answerWritten(w *storage.Write, sent []byte, code int) error {
-	if !answersObject(s.c.Resource) {
+	if !answersObject(s.a.Resource) {
 		return nil
 	}
 	r := &w.Exchanges.Response
 	if r.Status() == http.StatusCreated && w.Existing.Object == nil {
 		code = http.StatusCreated // the gateway had not looked whether the object was there
 	}
-	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Exchanges, &r.Response, 2*s.c.Limits.Body) {
+	if len(r.ContentEncoding()) > 0 && !storage.ReadPlain(w.Exchanges, &r.Response, 2*s.a.Limits.Body) {
 		return nil // the write is done, and this is its answer
 	}
 	o, isWritten, err := s.written(w, sent)
@@ -369,21 +369,21 @@ func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritt
 	o.etag = r.ETag()
 	var isStored bool
 	if o.object, isStored = s.objectIn(w, r.Body(), sent); isStored {
-		e.Version = versionOf(e.Version[:0], s.c.Resource, o.object.Root(), o.etag)
-	} else if e.Version = e.Version[:0]; s.c.Resource.Fields.Version == nil && s.c.Resource.Backend.Versions == resource.ETagVersions {
+		e.Version = versionOf(e.Version[:0], s.a.Resource, o.object.Root(), o.etag)
+	} else if e.Version = e.Version[:0]; s.a.Resource.Fields.Version == nil && s.a.Resource.Backend.Versions == resource.ETagVersions {
 		e.Version = appendVersion(e.Version, o.etag)
 	}
 	// A backend with weak ETags gives no version, however often it is asked.
-	isUntellable := len(o.etag) > len(strong(o.etag)) && s.c.Resource.Fields.Version == nil && s.c.Resource.Backend.Concurrency != resource.BestEffort
+	isUntellable := len(o.etag) > len(strong(o.etag)) && s.a.Resource.Fields.Version == nil && s.a.Resource.Backend.Concurrency != resource.BestEffort
 	isKnown := len(e.Version) > 0 || isUntellable
-	if !keeps(s.c.Resource, resource.ResourceVersions) {
+	if !keeps(s.a.Resource, resource.ResourceVersions) {
 		isKnown = isStored
 	}
 	if !isKnown {
 		if current, etag := s.readBack(w); current != nil {
 			o.release(w)
 			o.object = current
-			e.Version = versionOf(e.Version[:0], s.c.Resource, current.Root(), etag)
+			e.Version = versionOf(e.Version[:0], s.a.Resource, current.Root(), etag)
 		}
 	}
 	if o.object != w.Object {
@@ -398,9 +398,9 @@ func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritt
 func (s objectWrites) objectIn(w *storage.Write, body, sent []byte) (object *document.Document, isStored bool) {
 	if bytes.Equal(body, sent) {
 		// What changes with every write would not be the same.
-		return w.Object, s.c.Resource.Fields.Version == nil
+		return w.Object, s.a.Resource.Fields.Version == nil
 	}
-	d, err := w.Exchanges.Parse(body, s.c.Limits.Stored)
+	d, err := w.Exchanges.Parse(body, s.a.Limits.Stored)
 	if err != nil {
 		return w.Object, false
 	}
@@ -422,13 +422,13 @@ func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 	var target []byte
 	var err error
 	if w.Info.Verb == resource.VerbCreate {
-		if target, err = newTarget(s.c.Resource, w); err != nil {
+		if target, err = newTarget(s.a.Resource, w); err != nil {
 			return nil, nil
 		}
 	} else {
 		target = w.Exchanges.ItemTarget(&w.Info)
 	}
-	answer, err := w.Exchanges.ReadStored(s.c.Backend, target, s.c.Limits)
+	answer, err := w.Exchanges.ReadStored(s.a.Backend, target, s.a.Limits)
 	if err != nil || answer.Status() != http.StatusOK {
 		return nil, nil
 	}
@@ -442,7 +442,7 @@ func (s objectWrites) readBack(w *storage.Write) (*document.Document, []byte) {
 // completeAnswer gives an object of the backend what a client that reads it would see. The error is
 // ErrNoMemory: what is stored is known but for the backend's own changes.
 func (s objectWrites) completeAnswer(w *storage.Write, object *document.Document) error {
-	d := completion{collection: s.c, schema: s.c.defaulting(w.Info.Verb), budget: w.Exchanges.Memory}
+	d := completion{completer: &s.a.completer, schema: s.a.defaulting(w.Info.Verb), budget: w.Exchanges.Memory}
 	if err := d.complete(object); errors.Is(err, document.ErrNoMemory) {
 		return err
 	}
@@ -451,14 +451,14 @@ func (s objectWrites) completeAnswer(w *storage.Write, object *document.Document
 
 // setVersion gives the object its version.
 func (s objectWrites) setVersion(w *storage.Write, object *document.Document) {
-	if len(w.Existing.Version) > 0 && keeps(s.c.Resource, resource.ResourceVersions) {
+	if len(w.Existing.Version) > 0 && keeps(s.a.Resource, resource.ResourceVersions) {
 		setVersion(object, object.Root(), w.Existing.Version)
 	}
 }
 
 // answerObject makes an object with its version the answer.
 func (s objectWrites) answerObject(w *storage.Write, object *document.Document, code int, etag []byte) error {
-	s.c.hide(object)
+	s.a.hide(object)
 	s.setVersion(w, object)
 	return w.Exchanges.Response.Answer(code, etag, object)
 }
