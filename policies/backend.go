@@ -139,13 +139,13 @@ func annotate(f *findings, o *manifest.Object, crd *apiextensionsv1.CustomResour
 			allowed = append(allowed, resource.PatchRefused.String())
 			settings[name] = value
 		case resource.CapabilityNamed(name) == 0:
-			f.At(o, Error, path, "must be one of the settings %s", quoted(backendAnnotations()))
+			f.At(o, Error, path, "must be one of the settings %s", finding.Quoted(backendAnnotations()))
 			continue
 		default:
 			settings[name] = value
 		}
 		if !slices.Contains(allowed, value) {
-			f.At(o, Error, path, "Unsupported value: %q: supported values: %s", value, quoted(allowed))
+			f.At(o, Error, path, "Unsupported value: %q: supported values: %s", value, finding.Quoted(allowed))
 		}
 	}
 	setBackend(r, settings)
@@ -192,8 +192,6 @@ func kebabCase(s string) string {
 	}
 	return b.String()
 }
-
-func quoted(words []string) string { return "'" + strings.Join(words, "', '") + "'" }
 
 // warnOfBestEffort says which conflicts remain if only the gateway keeps writers apart.
 func warnOfBestEffort(f *findings, r *loadedResource) {
@@ -252,13 +250,14 @@ func raced(r *loadedResource, chain *admission.Chain) (string, finding.Severity)
 	return "", Warning
 }
 
-// pinnable refuses resources whose writes have to be pinned to a version that their backend does
+// checkPins refuses resources whose writes have to be pinned to a version that their backend does
 // not report.
-func (l *loader) pinnable() {
+func (l *loader) checkPins() []Finding {
+	var f findings
 	chain := l.set.chain
 	for _, r := range l.resources {
 		if r.Backend.Concurrency == resource.BestEffort {
-			warnOfBestEffort(&l.findings, &r)
+			warnOfBestEffort(&f, &r)
 			continue
 		}
 		path := "spec.backend.versions"
@@ -266,7 +265,7 @@ func (l *loader) pinnable() {
 			path = "metadata.annotations[" + backendPrefix + "versions]"
 		}
 		if r.Backend.Versions != resource.ETagVersions && r.Backend.Emulated&resource.ExistingNames != 0 {
-			l.At(r.at.from, Error, path, "must be 'ETag', or the concurrency 'BestEffort', where the gateway emulates `existingNames`")
+			f.At(r.at.from, Error, path, "must be 'ETag', or the concurrency 'BestEffort', where the gateway emulates `existingNames`")
 		}
 		if r.Backend.Versions != resource.NoVersions {
 			continue
@@ -280,8 +279,9 @@ func (l *loader) pinnable() {
 			needs = append(needs, "policies about the stored object")
 		}
 		if len(needs) > 0 {
-			l.At(r.at.from, Error, path, "must not be 'None' unless the concurrency is 'BestEffort': these need writes that are pinned to a version: %s",
+			f.At(r.at.from, Error, path, "must not be 'None' unless the concurrency is 'BestEffort': these need writes that are pinned to a version: %s",
 				strings.Join(needs, ", "))
 		}
 	}
+	return f.Found
 }

@@ -85,7 +85,7 @@ func (b *bound[P, B]) compile(l *loader, kind string) []P {
 			l.reads.expressions(p.from, compiled.policy.Programs())
 		}
 		if !isBound[p.from.Name] && !part[unreadBindings](l).any {
-			if l.isMeant(p.from) {
+			if l.mayBeUnused(p.from) {
 				continue
 			}
 			if compiled.ok && compiled.policy.FindsKind() {
@@ -167,7 +167,7 @@ func (b *bound[P, B]) refer(l *loader, kind string, one *binding[B]) {
 		l.paramUses = append(l.paramUses, paramUse{one.from, b.policies[i].params, one.params})
 		return
 	}
-	if _, known := l.known[objectID{group: admissionRegistrationGroup, kind: kind, name: one.policy}]; !known && one.policy != "" && !l.isMeant(one.from) {
+	if _, known := l.known[objectID{group: admissionRegistrationGroup, kind: kind, name: one.policy}]; !known && one.policy != "" && !l.mayBeUnused(one.from) {
 		l.At(one.from, Warning, "spec.policyName", "no %s in the policy files has the name '%s', so that the binding does nothing", kind, one.policy)
 	}
 }

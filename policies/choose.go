@@ -122,7 +122,7 @@ func (c *choice) try(files []*source.Source) bool {
 	}
 	set, found := CompileAfter(before, m.join(files), m.options.Gateway)
 	if standing := m.standing(); set != nil && standing != nil {
-		if lost := set.lostSince(standing); len(lost) > 0 {
+		if lost := set.applicability.LostSince(standing.applicability); len(lost) > 0 {
 			set, found = nil, append(found, lost...)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -79,7 +80,9 @@ func (c *conventionPolicies) take(l *loader, o *manifest.Object, p *ConventionPo
 		f.Fields(o, Error, errs)
 		return compiled
 	})
-	l.objectless(o, "a convention is about objects that are created or updated")
+	if !l.mayBeUnused(o) {
+		l.Found = append(l.Found, applicability.CanMatchWrites(o, "a convention is about objects that are created or updated")...)
+	}
 	switch {
 	case !on:
 		l.At(o, Warning, "spec.checks", "every check is 'Off', so that the policy does nothing")

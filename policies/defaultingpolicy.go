@@ -83,7 +83,7 @@ func suited(f *findings, p loadedDefaulting, compiled *mutate.Defaulting, kinds 
 
 // suitedWidely finds fields that none of the kinds has which rules with wildcards match.
 func (l *loader) suitedWidely(p loadedDefaulting, compiled *mutate.Defaulting, kinds *knownKinds) {
-	all, severity := l.widely(p.from)
+	all, severity := l.matchedByWildcards(p.from)
 	for i, setting := range compiled.Settings() {
 		var why error
 		for _, r := range all {

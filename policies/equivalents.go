@@ -10,11 +10,13 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // unconvertible warns of policies that requests in another version concern (`matchPolicy: Equivalent`), and that cannot see them in a
 // version that their rules name. Such requests go by the policies' failurePolicy.
-func unconvertible(f *findings, resources []loadedResource, objects iter.Seq[*manifest.Object]) {
+func unconvertible(resources []loadedResource, objects iter.Seq[*manifest.Object]) []Finding {
+	var f findings
 	versions := map[schema.GroupResource][]string{}
 	for i := range resources {
 		if r := &resources[i]; r.Operation == nil && !r.compiled.convertible {
@@ -23,7 +25,7 @@ func unconvertible(f *findings, resources []loadedResource, objects iter.Seq[*ma
 	}
 	maps.DeleteFunc(versions, func(_ schema.GroupResource, all []string) bool { return len(all) < 2 })
 	if len(versions) == 0 {
-		return
+		return nil
 	}
 	inOrder := slices.SortedFunc(maps.Keys(versions), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
 	for o := range objects {
@@ -32,9 +34,10 @@ func unconvertible(f *findings, resources []loadedResource, objects iter.Seq[*ma
 		}
 		rules, _ := o.At("spec.matchConstraints.resourceRules")
 		for _, of := range inOrder {
-			warnOfVersions(f, o, rules, of, versions[of])
+			warnOfVersions(&f, o, rules, of, versions[of])
 		}
 	}
+	return f.Found
 }
 
 // warnOfVersions warns of a policy whose rules name some versions of a resource, and not others.
@@ -44,7 +47,7 @@ func warnOfVersions(f *findings, o *manifest.Object, rules document.Node, of sch
 	for r := rules.First(); r.Valid(); r = r.Next() {
 		groups, _ := r.Get("apiGroups")
 		names, _ := r.Get("resources")
-		if !has(groups, of.Group) || !has(names, of.Resource) && !has(names, of.Resource+"/status") && !has(names, "*/*") {
+		if !applicability.Lists(groups, of.Group) || !applicability.Lists(names, of.Resource) && !applicability.Lists(names, of.Resource+"/status") && !applicability.Lists(names, "*/*") {
 			continue
 		}
 		named, found := r.Get("apiVersions")
@@ -54,7 +57,7 @@ func warnOfVersions(f *findings, o *manifest.Object, rules document.Node, of sch
 		if !first.Valid() {
 			first = named
 		}
-		others = slices.DeleteFunc(others, func(v string) bool { return has(named, v) })
+		others = slices.DeleteFunc(others, func(v string) bool { return applicability.Lists(named, v) })
 	}
 	if !first.Valid() || len(others) == 0 || len(others) == len(all) {
 		return
@@ -62,14 +65,4 @@ func warnOfVersions(f *findings, o *manifest.Object, rules document.Node, of sch
 	slices.Sort(others)
 	f.At(o, Warning, first.Path(), "requests for '%s' in version '%s' go by `failurePolicy`: the gateway cannot convert them to a version that is named here, "+
 		"as only a webhook could; name every version, or set `matchPolicy: Exact`", of, strings.Join(others, "', '"))
-}
-
-// has reports whether a list of names has one, or the wildcard.
-func has(list document.Node, name string) bool {
-	for n := list.First(); n.Valid(); n = n.Next() {
-		if n.Is("*") || n.Is(name) {
-			return true
-		}
-	}
-	return false
 }

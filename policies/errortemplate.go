@@ -11,6 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/refusal"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -47,7 +48,8 @@ func (e *errorTemplates) compile(l *loader) { l.set.errorTemplates = e.all }
 func (s *Set) ErrorTemplate(name string) *refusal.Template { return s.errorTemplates[name] }
 
 // checkErrorTemplates finds resources that name a template that no file has.
-func (l *loader) checkErrorTemplates() {
+func (l *loader) checkErrorTemplates() []Finding {
+	var f findings
 	var told []*manifest.Object // OpenAPI documents, which say it of many resources at once
 	for _, r := range l.resources {
 		name := r.Errors.Template
@@ -62,8 +64,9 @@ func (l *loader) checkErrorTemplates() {
 		default:
 			path, told = r.at.path, append(told, r.at.from)
 		}
-		l.At(r.at.from, Error, path, "%s", noErrorTemplate(l.set))
+		f.At(r.at.from, Error, path, "%s", noErrorTemplate(l.set))
 	}
+	return f.Found
 }
 
 // unwritten finds routes that name a template that no file has.
@@ -72,7 +75,7 @@ func (s *Set) unwritten(routes []Route) (found []Finding) {
 		r := &routes[i]
 		if _, known := s.errorTemplates[r.ErrorTemplate]; r.ErrorTemplate != "" && !known {
 			found = append(found, configured(cmp.Or(r.ErrorTemplateAt, "errorTemplate"), Error,
-				fmt.Sprintf("'%s', which %s has, %s", r.ErrorTemplate, r.words(), noErrorTemplate(s))))
+				fmt.Sprintf("'%s', which %s has, %s", r.ErrorTemplate, r.Words(), noErrorTemplate(s))))
 		}
 	}
 	return found
@@ -84,5 +87,5 @@ func noErrorTemplate(s *Set) string {
 	if len(names) == 0 {
 		return "must be the name of an ErrorTemplate, and the policy files have none"
 	}
-	return "must be the name of an ErrorTemplate of the policy files: " + quoted(names)
+	return "must be the name of an ErrorTemplate of the policy files: " + finding.Quoted(names)
 }

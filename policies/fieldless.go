@@ -2,20 +2,19 @@ package policies
 
 import (
 	"regexp"
-	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	schemaruntime "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // wildcards finds fields in expressions that none of the kinds has which rules with wildcards match, and that the files describe.
 // It is an error if nothing else can match, and a warning if something may that no file describes.
 func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
-	all, severity := l.widely(o)
+	all, severity := l.matchedByWildcards(o)
 	lacking := map[string]string{} // what is said of the fields of expressions that no kind so far has
 	for i, r := range all {
 		warnings, err := review(states, oneKind{known, r.GroupVersion().WithResource(r.Names.Plural)})
@@ -38,37 +37,13 @@ func (l *loader) wildcards(o *manifest.Object, states []string, known *knownKind
 	}
 }
 
-// widely returns the described resources that rules with wildcards match, and how bad it is if none of them has something. It
-// returns none of other rules, and if an upstream is an API server, which has kinds that no file describes.
-func (l *loader) widely(o *manifest.Object) (all []*loadedResource, severity Severity) {
-	if !mayHaveWildcards(o) {
+// matchedByWildcards returns the described resources that rules with wildcards match, as applicability.Index does; none if the
+// policy may be unused.
+func (l *loader) matchedByWildcards(o *manifest.Object) ([]*applicability.Resource, Severity) {
+	if !mayHaveWildcards(o) || l.mayBeUnused(o) {
 		return nil, Error
 	}
-	list, _ := o.At("spec.matchConstraints.resourceRules")
-	hasWildcards := slices.ContainsFunc(rulesIn(list), func(r namedRule) bool {
-		return slices.Contains(r.groups, anyName) || slices.Contains(r.versions, anyName) || slices.Contains(r.resources, anyName)
-	})
-	if !hasWildcards || l.isMeant(o) {
-		return nil, Error
-	}
-	j := newInForce(l)
-	if !j.isPlain {
-		return nil, Error
-	}
-	var m matched
-	for r := list.First(); r.Valid(); r = r.Next() {
-		for _, name := range textsIn(memberOf(r, "resources")) {
-			if strings.Contains(name, "/") {
-				return nil, Error // the objects of subresources have other fields
-			}
-			one := j.named(textsIn(memberOf(r, "apiGroups")), name)
-			m.all, m.isOpen = append(m.all, one.all...), m.isOpen || one.isOpen
-		}
-	}
-	if m.isOpen {
-		severity = Warning
-	}
-	return slices.DeleteFunc(m.all, func(r *loadedResource) bool { return r.Operation != nil }), severity
+	return applicability.New(l.applicableFiles()).MatchedByWildcards(o)
 }
 
 // undefinedField finds that an expression reads a field which a kind has not.

@@ -1,6 +1,9 @@
 package policies
 
-import "github.com/admission-gateway/gateway/policies/finding"
+import (
+	"github.com/admission-gateway/gateway/policies/applicability"
+	"github.com/admission-gateway/gateway/policies/finding"
+)
 
 // Finding is something about a policy file that its author should know.
 type Finding = finding.Finding
@@ -26,3 +29,6 @@ const (
 
 // findings collects what is found.
 type findings = finding.List
+
+// Route leads requests to an upstream.
+type Route = applicability.Route

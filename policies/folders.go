@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -39,7 +40,7 @@ func (l *loader) hold() {
 			continue
 		}
 		for _, group := range f.Concerns.Groups {
-			l.matched.add(group, anyName)
+			l.matched.add(group, applicability.AnyName)
 		}
 	}
 }
@@ -57,9 +58,8 @@ func (l *loader) folderOf(file string) *source.Folder {
 	return nil
 }
 
-// checkFolders notes whose the files are, and finds what reaches beyond the requests that the configuration lets a folder
-// concern.
-func (l *loader) checkFolders() {
+// ownFiles notes whose the files are.
+func (l *loader) ownFiles() {
 	if len(l.source.Folders) == 0 {
 		return
 	}
@@ -68,10 +68,14 @@ func (l *loader) checkFolders() {
 			l.set.files[i].Folder, l.set.files[i].Owner = from.Name(), from.Owner
 		}
 	}
+}
+
+// checkFolders finds what reaches beyond the requests that the configuration lets a folder concern.
+func (l *loader) checkFolders() []Finding {
 	if !slices.ContainsFunc(l.source.Folders, func(f source.Folder) bool { return f.Concerns != nil }) {
-		return
+		return nil
 	}
-	b := &bounds{loader: l, names: newDescribedNames(l.resources), in: map[string]*source.Folder{}}
+	b := &bounds{loader: l, in: map[string]*source.Folder{}}
 	for i := range l.source.Files {
 		f := &l.source.Files[i]
 		b.in[f.Name] = &l.source.Folders[f.Folder]
@@ -86,13 +90,14 @@ func (l *loader) checkFolders() {
 		d := &l.documented[i]
 		b.paths(d.at.from, d.at.path, &d.Scope, d.Template)
 	}
+	return b.Found
 }
 
 // bounds compares what objects reach with what their folders may concern.
 type bounds struct {
 	*loader
-	names *describedNames
-	in    map[string]*source.Folder // by the names of files
+	findings
+	in map[string]*source.Folder // by the names of files
 }
 
 // of returns the folder of an object if it does not concern all requests; nil if it does.
@@ -142,12 +147,12 @@ func (b *bounds) object(o *manifest.Object) {
 	}
 	switch {
 	case group == admissionRegistrationGroup && strings.HasSuffix(o.Kind, "Binding"):
-		b.narrowing(f, o, "spec.matchResources", "spec.policyName", b.policies(strings.TrimSuffix(o.Kind, "Binding"), textAt(o, "spec.policyName")))
+		b.narrowing(f, o, "spec.matchResources", "spec.policyName", b.applicable.Policies(strings.TrimSuffix(o.Kind, "Binding"), o.Text("spec.policyName")))
 	case group == ownGroup && o.Kind == "PolicyException":
 		refs, _ := o.At("spec.policies")
 		var excepted []*manifest.Object
 		for ref := refs.First(); ref.Valid(); ref = ref.Next() {
-			excepted = append(excepted, b.policies(memberOf(ref, "kind").Str(), textsIn(memberOf(ref, "names"))...)...)
+			excepted = append(excepted, b.applicable.Policies(manifest.Member(ref, "kind").Str(), manifest.Texts(manifest.Member(ref, "names"))...)...)
 		}
 		b.narrowing(f, o, "spec.matchConstraints", "spec.policies", excepted)
 	case o.Kind == "RateLimitPolicy":
@@ -159,12 +164,6 @@ func (b *bounds) object(o *manifest.Object) {
 			b.beyond(f, o, "spec.matchConstraints", "it matches all resources")
 		}
 	}
-}
-
-// policies returns the policies of a kind that have one of some names.
-func (b *bounds) policies(kind string, names ...string) []*manifest.Object {
-	j := inForce{known: b.known}
-	return j.policies(kind, names...)
 }
 
 // narrowing judges an object that narrows what policies match, which may be in other folders. If it narrows nothing, it
@@ -186,7 +185,7 @@ func (b *bounds) narrowing(f *source.Folder, o *manifest.Object, path, reference
 
 // blocks judges the match blocks of a policy, and reports whether there are some. Findings name o.
 func (b *bounds) blocks(f *source.Folder, o, policy *manifest.Object) bool {
-	blocks := matchBlocks(policy)
+	blocks := applicability.MatchBlocks(policy)
 	for _, block := range blocks {
 		b.block(f, o, block.Node)
 	}
@@ -195,14 +194,14 @@ func (b *bounds) blocks(f *source.Folder, o, policy *manifest.Object) bool {
 
 // block judges the groups and resources of a match block.
 func (b *bounds) block(f *source.Folder, o *manifest.Object, block document.Node) {
-	groups, resources := memberOf(block, "apiGroups"), memberOf(block, "resources")
+	groups, resources := manifest.Member(block, "apiGroups"), manifest.Member(block, "resources")
 	if groups.Len() == 0 {
 		b.beyond(f, o, block.Path(), "it matches all groups")
 		return
 	}
 	for g := groups.First(); g.Valid(); g = g.Next() {
 		switch group := g.Str(); {
-		case group == anyName:
+		case group == applicability.AnyName:
 			b.beyond(f, o, g.Path(), "it matches all groups")
 		case f.Concerns.HasGroup(group):
 		case len(f.Concerns.Routes)+len(f.Concerns.Hosts) == 0:
@@ -217,18 +216,18 @@ func (b *bounds) block(f *source.Folder, o *manifest.Object, block document.Node
 func (b *bounds) resources(f *source.Folder, o *manifest.Object, group string, at, resources document.Node) {
 	for i := range b.gateway.Routes {
 		if r := &b.gateway.Routes[i]; r.Kubernetes && !isRouteOf(f, r) {
-			b.beyond(f, o, at.Path(), "%s leads to an API server, which may have the group '%s'", r.words(), group)
+			b.beyond(f, o, at.Path(), "%s leads to an API server, which may have the group '%s'", r.Words(), group)
 			return
 		}
 	}
 	for r := resources.First(); r.Valid(); r = r.Next() {
 		name, _, _ := strings.Cut(r.Str(), "/")
-		for plural, all := range b.names.resources[group] {
-			if name != anyName && name != plural {
+		for plural, all := range b.applicable.ResourcesOf(group) {
+			if name != applicability.AnyName && name != plural {
 				continue
 			}
 			if other := b.elsewhere(f, all); other != nil {
-				b.beyond(f, o, r.Path(), "%s leads to '%s' too", other.words(), all[0].GroupResource())
+				b.beyond(f, o, r.Path(), "%s leads to '%s' too", other.Words(), all[0].GroupResource())
 				return
 			}
 		}
@@ -236,11 +235,11 @@ func (b *bounds) resources(f *source.Folder, o *manifest.Object, group string, a
 }
 
 // elsewhere returns a route that leads to some of the resources, and that a folder does not concern; nil if there is none.
-func (b *bounds) elsewhere(f *source.Folder, all []*loadedResource) *Route {
+func (b *bounds) elsewhere(f *source.Folder, all []*applicability.Resource) *Route {
 	for _, r := range all {
 		paths := r.Paths
 		if len(paths) == 0 {
-			paths = kubernetesPaths(r.Resource)
+			paths = applicability.KubernetesPaths(r.Resource)
 		}
 		if one := b.beyondRoute(f, &r.Scope, paths); one != nil {
 			return one
@@ -253,7 +252,7 @@ func (b *bounds) elsewhere(f *source.Folder, all []*loadedResource) *Route {
 func (b *bounds) beyondRoute(f *source.Folder, s *resource.Scope, paths []string) *Route {
 	routes := b.gateway.Routes
 	for i := range routes {
-		if r := &routes[i]; s.Covers(r.place()) && !isRouteOf(f, r) && servedBy(*r, paths, routes) != "" {
+		if r := &routes[i]; s.Covers(r.Place()) && !isRouteOf(f, r) && applicability.ServedBy(*r, paths, routes) != "" {
 			return r
 		}
 	}
@@ -262,16 +261,16 @@ func (b *bounds) beyondRoute(f *source.Folder, s *resource.Scope, paths []string
 
 // limit judges a rate limit, which has a scope beside its groups.
 func (b *bounds) limit(f *source.Folder, o *manifest.Object) {
-	scope := resource.Scope{Upstream: textAt(o, "spec.upstream"), Route: textAt(o, "spec.route")}
+	scope := resource.Scope{Upstream: o.Text("spec.upstream"), Route: o.Text("spec.route")}
 	hosts, _ := o.At("spec.hosts")
-	scope.Hosts = textsIn(hosts)
+	scope.Hosts = manifest.Texts(hosts)
 	routes := b.gateway.Routes
-	outside := slices.IndexFunc(routes, func(r Route) bool { return scope.Covers(r.place()) && !isRouteOf(f, &r) })
+	outside := slices.IndexFunc(routes, func(r Route) bool { return scope.Covers(r.Place()) && !isRouteOf(f, &r) })
 	match, _ := o.At("spec.match")
 	switch {
 	case outside < 0:
-	case memberOf(match, "apiGroups").Len() == 0:
-		b.beyond(f, o, "spec.match", "it counts requests by %s, which `spec.route`, `spec.hosts` and `spec.upstream` let in", routes[outside].words())
+	case manifest.Member(match, "apiGroups").Len() == 0:
+		b.beyond(f, o, "spec.match", "it counts requests by %s, which `spec.route`, `spec.hosts` and `spec.upstream` let in", routes[outside].Words())
 	default:
 		b.block(f, o, match)
 	}
@@ -288,8 +287,8 @@ func (b *bounds) kinds(f *source.Folder, o *manifest.Object) {
 		return
 	}
 	for one := matched.First(); one.Valid(); one = one.Next() {
-		groups := memberOf(one, "apiGroups")
-		if applied := memberOf(one, "groups"); applied.Len() > 0 {
+		groups := manifest.Member(one, "apiGroups")
+		if applied := manifest.Member(one, "groups"); applied.Len() > 0 {
 			groups = applied
 		}
 		if groups.Len() == 0 {
@@ -297,7 +296,7 @@ func (b *bounds) kinds(f *source.Folder, o *manifest.Object) {
 		}
 		for g := groups.First(); g.Valid(); g = g.Next() {
 			switch {
-			case g.Str() == anyName:
+			case g.Str() == applicability.AnyName:
 				b.beyond(f, o, g.Path(), "it matches all groups")
 			case !f.Concerns.HasGroup(g.Str()):
 				b.beyond(f, o, g.Path(), "it matches the group '%s'", g.Str())
@@ -317,15 +316,15 @@ func (b *bounds) resource(r *loadedResource) {
 			if k < len(r.Written.Routes) {
 				said = r.Written.Routes[k]
 			}
-			b.paths(r.at.from, placeOfPath(r, said), &r.Scope, path)
+			b.paths(r.at.from, applicability.PathOf(&applicability.Resource{Resource: r.Resource, From: r.at.from, At: r.at.path}, said), &r.Scope, path)
 		}
 	case !f.Concerns.HasGroup(r.Group):
 		at := "spec.group"
 		if r.at.from.OpenAPI {
 			at = r.at.path
 		}
-		if one := b.beyondRoute(f, &r.Scope, kubernetesPaths(r.Resource)); one != nil {
-			b.beyond(f, r.at.from, at, "%s leads to '%s' too", one.words(), r.GroupResource())
+		if one := b.beyondRoute(f, &r.Scope, applicability.KubernetesPaths(r.Resource)); one != nil {
+			b.beyond(f, r.at.from, at, "%s leads to '%s' too", one.Words(), r.GroupResource())
 		}
 	}
 }
@@ -337,6 +336,6 @@ func (b *bounds) paths(o *manifest.Object, at string, s *resource.Scope, path st
 		return
 	}
 	if one := b.beyondRoute(f, s, []string{path}); one != nil {
-		b.beyond(f, o, at, "%s leads to '%s' too", one.words(), path)
+		b.beyond(f, o, at, "%s leads to '%s' too", one.Words(), path)
 	}
 }

@@ -34,15 +34,15 @@ var foreignGroups = map[string]string{
 	"argoproj.io":                 "it is Argo's: give the gateway the files that it would apply",
 }
 
-// foreign finds objects that other programs read, and that no policy refers to.
-func (l *loader) foreign() {
+// leaveOutForeign leaves out objects that other programs read, and that no policy refers to.
+func (l *loader) leaveOutForeign() {
 	for id, o := range l.objects {
 		what := foreignGroup(id.group)
 		kind := schema.GroupKind{Group: id.group, Kind: id.kind}
 		if what == "" || l.isReferredKind(kind) {
 			continue
 		}
-		if from := l.known[id]; !l.isMeant(from) {
+		if from := l.known[id]; !l.mayBeUnused(from) {
 			l.At(from, Warning, "kind", "the %s '%s' has no effect here, and no policy refers to it: %s", o.Kind, o.Name, what)
 		}
 		delete(l.objects, id)

@@ -1,11 +1,14 @@
 package policies
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/policies/constraints"
+	"github.com/admission-gateway/gateway/policies/natives"
 )
 
 // gatekeeperFiles are Gatekeeper's objects in the files.
@@ -21,7 +24,7 @@ func gatekeepers[T any](take func(*constraints.Files, *manifest.Object, *T)) fun
 // compile implements compiler.
 func (g *gatekeeperFiles) compile(l *loader) {
 	g.files.Texts, g.files.Terms, g.files.Kept = l.texts, l.terms.TermsByAnnotation, l.kept
-	g.files.IsMeant = l.isMeant
+	g.files.IsMeant = l.mayBeUnused
 	mutators, validators := g.files.Compile(resourcesWithKind(l.resources), l.template)
 	l.mutators, l.validators = append(l.mutators, mutators...), append(l.validators, validators...)
 	kinds := l.knownKinds()
@@ -51,4 +54,19 @@ func (g *gatekeeperFiles) connect(l *loader) {
 func (g *gatekeeperFiles) report(l *loader) {
 	l.Found = append(l.Found, g.files.Found...)
 	g.files.Found = nil
+}
+
+// resourcesWithKind returns the resources that serve a kind: Kubernetes' own, or the ones that the files describe.
+func resourcesWithKind(resources []loadedResource) func(schema.GroupKind) (plurals []string, known bool) {
+	return func(k schema.GroupKind) (plurals []string, known bool) {
+		if n, ok := natives.Kinds[k]; ok {
+			return []string{n.Plural}, true
+		}
+		for _, r := range resources {
+			if r.Group == k.Group && r.Names.Kind == k.Kind && !slices.Contains(plurals, r.Names.Plural) {
+				plurals = append(plurals, r.Names.Plural)
+			}
+		}
+		return plurals, len(plurals) > 0
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/natives"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -48,9 +49,9 @@ func (c *gatekeeperCase) attributes(t *testing.T) *admission.Attributes {
 	t.Helper()
 	review := &c.Input.Review
 	plural := strings.ToLower(review.Kind.Kind) + "s"
-	for kind, n := range natives {
+	for kind, n := range natives.Kinds {
 		if kind.Group == review.Kind.Group && kind.Kind == review.Kind.Kind {
-			plural = n.plural
+			plural = n.Plural
 		}
 	}
 	info := &resource.Info{

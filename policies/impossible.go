@@ -39,18 +39,18 @@ func (l *loader) impossibleByRego(p loadedRego, modules regoKey, c *compiledRego
 	found := reuse.Of(l.kept, impossibleKey{p.from.Sum(), modules, types}, func() rego.Errors {
 		return c.program.Impossible(unionOf(types), p.spec.Spec.Bundle == "" && len(c.reads.Kind) == 0, c.policy.Queries()...)
 	})
-	l.regoFound(found, constantsOf(&p.spec.Spec))
+	l.regoFound(&l.findings, found, constantsOf(&p.spec.Spec))
 	return len(found) > 0
 }
 
 // impossibleByTemplate finds that a template can never find anything in objects of the kinds that a constraint names, if the
 // policy files describe these.
-func (l *loader) impossibleByTemplate(o *manifest.Object, t *gatekeeper.Template, kinds *knownKinds) {
+func (l *loader) impossibleByTemplate(f *findings, o *manifest.Object, t *gatekeeper.Template, kinds *knownKinds) {
 	list, _ := o.At("spec.match.kinds")
 	var all []typecheck.Kind
 	for block := list.First(); block.Valid(); block = block.Next() {
-		for _, group := range textsIn(memberOf(block, "apiGroups")) {
-			for _, name := range textsIn(memberOf(block, "kinds")) {
+		for _, group := range manifest.Texts(manifest.Member(block, "apiGroups")) {
+			for _, name := range manifest.Texts(manifest.Member(block, "kinds")) {
 				before := len(all)
 				for i := range l.resources {
 					if r := &l.resources[i]; r.Operation == nil && r.Group == group && r.Names.Kind == name {
@@ -69,7 +69,7 @@ func (l *loader) impossibleByTemplate(o *manifest.Object, t *gatekeeper.Template
 	}
 	found := reuse.Of(l.kept, templateKey{t, types}, func() rego.Errors { return t.Modules().Impossible(unionOf(types), false, t.Rule()) })
 	if len(found) > 0 {
-		l.At(o, Error, "spec.match.kinds", "matches objects in which the template can never find anything: %s", found[0].Message)
+		f.At(o, Error, "spec.match.kinds", "matches objects in which the template can never find anything: %s", found[0].Message)
 	}
 }
 

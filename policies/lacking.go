@@ -13,7 +13,7 @@ func (l *loader) lackingByRego(p loadedRego, c *compiledRego, kinds typecheck.Ki
 	if len(described) == 0 || p.spec.Spec.Bundle != "" || len(c.reads.Kind) > 0 {
 		return
 	}
-	l.regoFound(c.program.LackingReads(func(path string) bool {
+	l.regoFound(&l.findings, c.program.LackingReads(func(path string) bool {
 		return !slices.ContainsFunc(described, func(k typecheck.Kind) bool { return !k.Type.Lacks(path) })
 	}), Warning)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/assembly"
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/exceptions"
@@ -101,6 +102,14 @@ func (l *loader) load(s *source.Source) *Set {
 		one.run(l)
 		l.times.add(one.name, "", time.Since(begun))
 	}
+	for _, one := range checks {
+		if l.isStopped() {
+			break
+		}
+		begun := time.Now()
+		l.Found = append(l.Found, one.run(l)...)
+		l.times.add(one.name, "", time.Since(begun))
+	}
 	l.kept.Close()
 	l.set.kept = l.kept
 	if l.gateway.Timed != nil {
@@ -169,6 +178,7 @@ type loader struct {
 	matched    *reach
 	paramUses  []paramUse
 	terms      exceptions.Files
+	applicable *applicability.Index
 	bundles    map[string]string // the contents of the bundles that policies name
 
 	plans  plans       // of expressions
@@ -308,7 +318,7 @@ func (l *loader) take() {
 
 // object takes one object of a file.
 func (l *loader) object(o *manifest.Object) {
-	l.checkMark(o)
+	applicability.CheckUnusedMark(&l.findings, o)
 	if o.OpenAPI {
 		l.openAPI(o)
 		return
@@ -325,7 +335,7 @@ func (l *loader) object(o *manifest.Object) {
 		id.namespace = ""
 	}
 	if first, twice := l.known[id]; twice && o.Name != "" {
-		l.At(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, qualified(o), first.File, first.Line("metadata.name"))
+		l.At(o, Error, "metadata.name", "must be unique; %s '%s' is in %s:%d already", o.Kind, o.QualifiedName(), first.File, first.Line("metadata.name"))
 		return
 	}
 	l.known[id] = o
@@ -346,13 +356,6 @@ func withArticle(kind string) string {
 		return "an " + kind
 	}
 	return "a " + kind
-}
-
-func qualified(o *manifest.Object) string {
-	if o.Namespace != "" {
-		return o.Namespace + "/" + o.Name
-	}
-	return o.Name
 }
 
 // otherObject keeps an object for others to refer to.
@@ -509,21 +512,10 @@ func describe(r loadedResource) string {
 func (l *loader) blame(all []*resource.Resource) {
 	for i := range all {
 		if _, err := resource.NewRegistry(all[:i+1]); err != nil {
-			for _, one := range parts(err) {
+			for _, one := range applicability.Joined(err) {
 				l.At(l.resources[i].at.from, Error, l.resources[i].at.path, "%s", one.Error())
 			}
 			return
 		}
 	}
-}
-
-// parts are the errors that were joined.
-func parts(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/natives"
 )
 
 // SourceOf returns the StateSource that has every object of the kind in the namespace, so that these are looked for there first;
@@ -37,6 +38,6 @@ func (s *Set) PluralOf(kind schema.GroupVersionKind) (plural string, known bool)
 	if r := s.kinds.described[kind]; r != nil {
 		return r.Names.Plural, true
 	}
-	n, known := natives[kind.GroupKind()]
-	return n.plural, known
+	n, known := natives.Kinds[kind.GroupKind()]
+	return n.Plural, known
 }

@@ -27,7 +27,7 @@ import (
 
 // openAPI takes an OpenAPI document: its paths become resources, and its schemas theirs.
 func (l *loader) openAPI(o *manifest.Object) {
-	isMeant := l.isMeant(o)
+	isMeant := l.mayBeUnused(o)
 	d := reuse.OfObject(l.kept, &l.findings, o, "document", isMeant, func(f *findings) *documented { return compileDocument(f, o, isMeant) })
 	for _, r := range d.resources {
 		own := *r.Resource // which the registry of each set numbers

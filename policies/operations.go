@@ -8,6 +8,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // InForce is an operation that files describe, with the checks of its requests.
@@ -42,7 +43,7 @@ type InForce struct {
 // Routes returns the routes by which requests of the operation come.
 func (f *InForce) Routes(routes []Route) (names []string) {
 	for i := range routes {
-		if r := &routes[i]; f.Scope.Covers(r.place()) && servedBy(*r, []string{f.Path}, routes) != "" {
+		if r := &routes[i]; f.Scope.Covers(r.Place()) && applicability.ServedBy(*r, []string{f.Path}, routes) != "" {
 			names = append(names, cmp.Or(r.Name, r.Host+r.PathPrefix)+" to "+r.Upstream)
 		}
 	}
@@ -52,7 +53,7 @@ func (f *InForce) Routes(routes []Route) (names []string) {
 // Upstreams returns the upstreams that requests of the operation are sent to, each once.
 func (f *InForce) Upstreams(routes []Route) (names []string) {
 	for i := range routes {
-		if r := &routes[i]; f.Scope.Covers(r.place()) && !slices.Contains(names, r.Upstream) && servedBy(*r, []string{f.Path}, routes) != "" {
+		if r := &routes[i]; f.Scope.Covers(r.Place()) && !slices.Contains(names, r.Upstream) && applicability.ServedBy(*r, []string{f.Path}, routes) != "" {
 			names = append(names, r.Upstream)
 		}
 	}
@@ -91,7 +92,7 @@ func (s *Set) InForce(locksAlone bool) (all []InForce) {
 			all = append(all, s.ofResource(r, path, locksAlone)...)
 		}
 		if len(r.Paths) == 0 {
-			all = append(all, InForce{Method: "*", Path: kubernetesPathOf(r), Scope: r.Scope, Resource: r.GroupResource().String(), RefusesOthers: true})
+			all = append(all, InForce{Method: "*", Path: applicability.KubernetesPath(r), Scope: r.Scope, Resource: r.GroupResource().String(), RefusesOthers: true})
 		}
 	}
 	for _, d := range s.registry.Documented() {
@@ -101,18 +102,6 @@ func (s *Set) InForce(locksAlone bool) (all []InForce) {
 	}
 	slices.SortStableFunc(all, func(a, b InForce) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method)) })
 	return all
-}
-
-// kubernetesPathOf returns the path of the objects of a resource at an API server.
-func kubernetesPathOf(r *resource.Resource) string {
-	path := "/apis/" + r.Group + "/" + r.Version
-	if r.Group == "" {
-		path = "/api/" + r.Version
-	}
-	if r.Namespaced {
-		path += "/namespaces/{namespace}"
-	}
-	return path + "/" + r.Names.Plural
 }
 
 // ofResource returns the operations of a resource at one of its paths.

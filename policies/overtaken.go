@@ -9,12 +9,13 @@ import (
 
 	"github.com/admission-gateway/gateway/admission/mutate"
 	"github.com/admission-gateway/gateway/admission/typecheck"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // overtaken finds defaults of a DefaultingPolicy that always come too late: the schema, the policy itself or a policy before it
 // has set the field. A policy that is switched off comes before none and after none.
 func (l *loader) overtaken(p loadedDefaulting, before []loadedDefaulting, kinds *knownKinds) {
-	if l.isMeant(p.from) {
+	if l.mayBeUnused(p.from) {
 		return
 	}
 	all := p.spec.Spec.Defaults
@@ -66,7 +67,7 @@ func defaultedWithin(props *apiextensionsv1.JSONSchemaProps, name string) (withi
 	if strings.Contains(name, "[") {
 		return "", false
 	}
-	names := segmentsOfField(name)
+	names := applicability.SegmentsOfField(name)
 	for i, one := range names {
 		next, known := props.Properties[one]
 		switch {
@@ -104,13 +105,5 @@ func (p *loadedDefaulting) covers(other loadedDefaulting) bool {
 	}
 	own, _ := p.from.At("spec.matchConstraints.resourceRules")
 	others, _ := other.from.At("spec.matchConstraints.resourceRules")
-	rules := rulesIn(own)
-	for _, r := range rulesIn(others) {
-		for _, one := range r.apart() {
-			if !slices.ContainsFunc(rules, func(r namedRule) bool { return r.includes(&one) }) {
-				return false
-			}
-		}
-	}
-	return len(rules) > 0
+	return applicability.RulesInclude(own, others)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	kschema "github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/natives"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -103,8 +104,8 @@ func newKinds(registry *resource.Registry, objects map[objectID]*Object) kindPla
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 		})
 	}
-	for kind, n := range natives {
-		k.scopes[kind] = n.namespaced
+	for kind, n := range natives.Kinds {
+		k.scopes[kind] = n.Namespaced
 	}
 	for _, r := range registry.Resources() {
 		if r.Operation != nil {
@@ -122,8 +123,8 @@ func (k *kindPlaces) place(kind schema.GroupVersionKind) (at place, isNative, fo
 	if r := k.described[kind]; r != nil {
 		return placeOf(r), false, isPlace(r)
 	}
-	n, found := natives[kind.GroupKind()]
-	return kubernetesPlace(kind.GroupVersion(), n.plural, n.namespaced), true, found
+	n, found := natives.Kinds[kind.GroupKind()]
+	return kubernetesPlace(kind.GroupVersion(), n.Plural, n.Namespaced), true, found
 }
 
 // completeObjects makes of the objects in the files that a resource describes what an API server would have stored of
@@ -182,7 +183,7 @@ type paramUse struct {
 // checkParams warns of parameters that nothing in the files provides.
 func (l *loader) checkParams(set *Set) {
 	for _, b := range l.paramUses {
-		if b.kind == nil && b.ref != nil && !l.isMeant(b.from) {
+		if b.kind == nil && b.ref != nil && !l.mayBeUnused(b.from) {
 			l.At(b.from, Warning, "spec.paramRef", "has no effect: the policy has no `paramKind`, so that it reads no parameters")
 		}
 		kind, ok := params.Kind(b.kind)
@@ -218,7 +219,7 @@ func (l *loader) findsKind(k *admissionv1.ParamKind) bool {
 	if !ok || kind.Empty() {
 		return false
 	}
-	if _, isNative := natives[kind.GroupKind()]; isNative {
+	if _, isNative := natives.Kinds[kind.GroupKind()]; isNative {
 		return false
 	}
 	if slices.ContainsFunc(l.resources, func(r loadedResource) bool { return r.Operation == nil && r.GroupKind() == kind.GroupKind() }) {

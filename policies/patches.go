@@ -124,7 +124,7 @@ func fieldOf(pointer string) *defaults.Path {
 
 // assigned warns of an Assign of Gatekeeper's whose location the objects lack, or whose value they cannot have.
 func (l *loader) assigned(o *manifest.Object, kinds *knownKinds) {
-	location, err := defaults.ParsePath(textAt(o, "spec.location"))
+	location, err := defaults.ParsePath(o.Text("spec.location"))
 	if err != nil {
 		return
 	}

@@ -22,12 +22,12 @@ func plainKindsIn(objects []*manifest.Object, isPolicy func(group, kind string) 
 	k := plainKinds{}
 	for _, o := range objects {
 		if group, _ := o.GroupVersion(); group == apiextensionsv1.GroupName && o.Kind == "CustomResourceDefinition" {
-			k[schema.GroupKind{Group: textAt(o, "spec.group"), Kind: textAt(o, "spec.names.kind")}] = true
+			k[schema.GroupKind{Group: o.Text("spec.group"), Kind: o.Text("spec.names.kind")}] = true
 		}
 	}
 	for _, o := range objects {
 		if group, _ := o.GroupVersion(); group == constraints.TemplatesGroup && o.Kind == "ConstraintTemplate" {
-			delete(k, schema.GroupKind{Group: constraints.Group, Kind: textAt(o, "spec.crd.spec.names.kind")})
+			delete(k, schema.GroupKind{Group: constraints.Group, Kind: o.Text("spec.crd.spec.names.kind")})
 		}
 	}
 	for kind := range k {
@@ -38,20 +38,16 @@ func plainKindsIn(objects []*manifest.Object, isPolicy func(group, kind string) 
 	return k
 }
 
-func textAt(o *manifest.Object, path string) string {
-	n, _ := o.At(path)
-	return n.Str()
-}
-
 // has reports whether objects of a kind are plain ones.
 func (k plainKinds) has(o *manifest.Object) bool {
 	group, _ := o.GroupVersion()
 	return k[schema.GroupKind{Group: group, Kind: o.Kind}]
 }
 
-// warnOfConstraints warns of objects that look like constraints and are plain ones, if no policy has parameters of
+// unlikeConstraints finds objects that look like constraints and are plain ones, if no policy has parameters of
 // their kind: their template may be missing.
-func (k plainKinds) warnOfConstraints(f *findings, objects iter.Seq[*manifest.Object], uses []paramUse) {
+func (k plainKinds) unlikeConstraints(objects iter.Seq[*manifest.Object], uses []paramUse) []Finding {
+	var f findings
 	for o := range objects {
 		group, _ := o.GroupVersion()
 		if group != constraints.Group || !k.has(o) {
@@ -65,4 +61,5 @@ func (k plainKinds) warnOfConstraints(f *findings, objects iter.Seq[*manifest.Ob
 			f.At(o, Warning, "kind", "is no constraint: a CustomResourceDefinition in the policy files defines the kind '%s', and no ConstraintTemplate does", o.Kind)
 		}
 	}
+	return f.Found
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/applicability"
+	"github.com/admission-gateway/gateway/policies/natives"
 )
 
 // Reach returns the resources at Kubernetes' paths that the match blocks of policies and limits
 // name. No file has to define them: the policies apply to a plain API that serves their paths, too.
 func (s *Set) Reach() resource.Reach { return s.reach }
-
-// anyName stands in match blocks for all groups or all resources.
-const anyName = "*"
 
 // reach collects the resources that match blocks name.
 type reach struct {
@@ -36,10 +35,10 @@ func (r *reach) add(group, name string) {
 	name, _, _ = strings.Cut(name, "/")
 	switch {
 	case name == "":
-	case group == anyName:
+	case group == applicability.AnyName:
 		r.addToAll(name)
-	case group == "" && name == anyName:
-		for _, one := range coreResources() {
+	case group == "" && name == applicability.AnyName:
+		for _, one := range natives.CoreResources() {
 			r.core[one] = true
 		}
 	default:
@@ -51,11 +50,11 @@ func (r *reach) add(group, name string) {
 // groups are a plain API's own.
 func (r *reach) addToAll(name string) {
 	r.dotted[name] = true
-	for _, group := range undottedGroups() {
+	for _, group := range natives.UndottedGroups() {
 		r.named[schema.GroupResource{Group: group, Resource: name}] = true
 	}
-	for _, one := range coreResources() {
-		if name == anyName || name == one {
+	for _, one := range natives.CoreResources() {
+		if name == applicability.AnyName || name == one {
 			r.core[one] = true
 		}
 	}
@@ -74,19 +73,11 @@ func (r *reach) limit(l *ratelimit.Rule) {
 	if len(groups)+len(resources) == 0 {
 		return
 	}
-	for _, group := range orAny(groups) {
-		for _, one := range orAny(resources) {
+	for _, group := range applicability.OrAny(groups) {
+		for _, one := range applicability.OrAny(resources) {
 			r.add(group, one)
 		}
 	}
-}
-
-// orAny returns the names of a list, or the one that stands for all if the list leaves them out.
-func orAny(names []string) []string {
-	if len(names) == 0 {
-		return []string{anyName}
-	}
-	return names
 }
 
 // result returns what was noted.
@@ -98,27 +89,4 @@ func (r *reach) result() resource.Reach {
 		Core:   slices.Sorted(maps.Keys(r.core)),
 		Dotted: slices.Sorted(maps.Keys(r.dotted)),
 	}
-}
-
-// coreResources are the resources of Kubernetes' core group: of its kinds, and two more that are not stored.
-func coreResources() []string {
-	all := []string{"bindings", "componentstatuses"}
-	for kind, n := range natives {
-		if kind.Group == "" {
-			all = append(all, n.plural)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// undottedGroups are Kubernetes' own groups whose names have no dot.
-func undottedGroups() []string {
-	groups := map[string]bool{"extensions": true} // of older versions
-	for kind := range natives {
-		if kind.Group != "" && !strings.Contains(kind.Group, ".") {
-			groups[kind.Group] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(groups))
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/constraints"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
 // requestReads are the places in policy files that read what a gateway may not know of a request.
@@ -133,16 +132,4 @@ func (l *loader) modulesRead(reads rego.RequestReads) {
 	for _, e := range reads.Kind {
 		l.reads.addKind(l.regoFinding(e, Warning))
 	}
-}
-
-// failing finds the expressions of an object that always fail.
-func (l *loader) failing(o *manifest.Object, programs []*cel.Program) {
-	programs = slices.DeleteFunc(slices.Clone(programs), func(p *cel.Program) bool { return p == nil })
-	if len(programs) == 0 {
-		return
-	}
-	reuse.OfObject(l.kept, &l.findings, o, "failing", programs[0], func(f *findings) struct{} {
-		f.Found = applicability.AlwaysFails(o, programs)
-		return struct{}{}
-	})
 }

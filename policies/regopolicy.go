@@ -15,6 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/admission/rego"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/applicability"
+	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
@@ -54,7 +56,9 @@ func (r *regoPolicies) compile(l *loader) {
 			continue
 		}
 		if compiled.Changes() && !compiled.IsValidating() {
-			l.objectless(p.from, "the rules change objects, and a deletion has none")
+			if !l.mayBeUnused(p.from) {
+				l.Found = append(l.Found, applicability.CanMatchWrites(p.from, "the rules change objects, and a deletion has none")...)
+			}
 		}
 		if compiled.Changes() {
 			l.mutators = append(l.mutators, rego.Mutator{Policy: compiled})
@@ -124,13 +128,13 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 		c.errors, c.warnings = found.Errors, slices.Concat(found.Warnings, c.warnings)
 		return c
 	})
-	l.regoFound(c.errors, Error)
-	isMeant := l.isMeant(p.from)
+	l.regoFound(&l.findings, c.errors, Error)
+	isMeant := l.mayBeUnused(p.from)
 	if !isMeant {
-		l.regoFound(c.failing, constantsOf(spec))
+		l.regoFound(&l.findings, c.failing, constantsOf(spec))
 		l.parametersOf(p, c.parameters)
 	}
-	l.regoFound(c.warnings, Warning)
+	l.regoFound(&l.findings, c.warnings, Warning)
 	l.modulesRead(c.reads)
 	if c.policy == nil {
 		return nil
@@ -164,7 +168,7 @@ func (l *loader) parametersOf(p loadedRego, read rego.ParameterReads) {
 			l.At(p.from, Warning, m.Path(), "%s", why)
 		}
 	}
-	l.regoFound(read.Lacking(names, "`spec.parameters` has no such member"), Warning)
+	l.regoFound(&l.findings, read.Lacking(names, "`spec.parameters` has no such member"), Warning)
 }
 
 // bundle returns the bundle that a policy names; false if the configuration has none of the name.
@@ -179,7 +183,7 @@ func (r *regoPolicies) bundle(l *loader, p loadedRego) (modules.Bundle, bool) {
 	}
 	known := "it has none"
 	if len(l.gateway.Bundles) > 0 {
-		known = quoted(slices.Sorted(maps.Keys(l.gateway.Bundles)))
+		known = finding.Quoted(slices.Sorted(maps.Keys(l.gateway.Bundles)))
 	}
 	l.At(p.from, Error, "spec.bundle", "must be the name of a bundle of the configuration: %s", known)
 	return b, false
@@ -247,10 +251,10 @@ func hashWith(files string, bundles map[string]string, assembled []string) strin
 }
 
 // regoFound records what was found in modules.
-func (l *loader) regoFound(found rego.Errors, severity Severity) {
+func (l *loader) regoFound(to *findings, found rego.Errors, severity Severity) {
 	for _, e := range found {
-		if f := l.regoFinding(e, severity); !slices.Contains(l.Found, f) {
-			l.Found = append(l.Found, f)
+		if f := l.regoFinding(e, severity); !slices.Contains(to.Found, f) {
+			to.Found = append(to.Found, f)
 		}
 	}
 }

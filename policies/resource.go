@@ -62,8 +62,9 @@ type compiledResource struct {
 	hidden *contract.Members
 }
 
-// outside warns of APIResources whose objects are not below their collection: one of the two is most likely misspelled.
-func outside(f *findings, resources []loadedResource) {
+// outsideCollections finds APIResources whose objects are not below their collection: one of the two is most likely misspelled.
+func outsideCollections(resources []loadedResource) []Finding {
+	var f findings
 	for _, r := range resources {
 		isItem := func(path string) bool { return strings.Contains(path, "{name}") }
 		collections := slices.DeleteFunc(slices.Clone(r.Paths), isItem)
@@ -81,4 +82,5 @@ func outside(f *findings, resources []loadedResource) {
 			}
 		}
 	}
+	return f.Found
 }

@@ -68,8 +68,9 @@ func (l *loader) planResources() {
 // planAt is the place of the rollout in its file.
 func (r *loadedResource) planAt() string { return cmp.Or(r.rolloutAt, "spec.rollout") }
 
-// checkTried says which descriptions take policies with them: what is not enforced of a resource, no policy judges.
-func (l *loader) checkTried() {
+// checkDryRuns says which descriptions take policies with them: what is not enforced of a resource, no policy judges.
+func (l *loader) checkDryRuns() []Finding {
+	var f findings
 	var told []*rollout.Plan
 	for i := range l.resources {
 		r := &l.resources[i]
@@ -83,9 +84,10 @@ func (l *loader) checkTried() {
 		for _, operation := range []admission.Operation{admission.Create, admission.Update, admission.Delete} {
 			if l.set.chain.Concerns(&info, operation) || l.set.conventions.Concern(&info, operation) {
 				told = append(told, r.Rollout)
-				l.At(r.at.from, Warning, r.planAt(), "policies about '%s' are only tried with it: they refuse and change nothing for requests for which it is not enforced", info.Resource)
+				f.At(r.at.from, Warning, r.planAt(), "policies about '%s' are only tried with it: they refuse and change nothing for requests for which it is not enforced", info.Resource)
 				break
 			}
 		}
 	}
+	return f.Found
 }

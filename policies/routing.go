@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
@@ -187,10 +188,11 @@ func (l *loader) describeRoutes(r *routeFiles, table *routing.Table) {
 
 // checkEdits finds filters that edit header lines on which it depends what a backend takes a request for: the gateway leaves
 // these as they are if files describe the request.
-func (l *loader) checkEdits() {
+func (l *loader) checkEdits() []Finding {
+	var f findings
 	table := l.set.routing
 	if table == nil || l.set.registry == nil {
-		return
+		return nil
 	}
 	objects := part[routeFiles](l).from
 	for i := range table.Routes {
@@ -200,10 +202,11 @@ func (l *loader) checkEdits() {
 			continue
 		}
 		if o := objects[routeObject{r.Kind, r.Namespace, r.Name}]; o != nil {
-			l.At(o, Warning, "spec.rules", "the filters of the rule '%s' do not edit '%s' of requests that files describe: these were judged with what the client sent",
+			f.At(o, Warning, "spec.rules", "the filters of the rule '%s' do not edit '%s' of requests that files describe: these were judged with what the client sent",
 				r.Rule, strings.Join(names, "', '"))
 		}
 	}
+	return f.Found
 }
 
 // judgedNames are the names of the header lines of requests that filters of a rule edit, and that the gateway leaves as they are
@@ -261,12 +264,14 @@ func hasTarget(table *routing.Table, t *resource.Target) bool {
 }
 
 // placesOf are the rules of a table, once for each listener, as scopes name them.
-func placesOf(table *routing.Table) []namedPlace {
-	var all []namedPlace
+func placesOf(table *routing.Table) []applicability.NamedPlace {
+	var all []applicability.NamedPlace
 	for i := range table.Routes {
 		r := &table.Routes[i]
 		for _, a := range r.Attachments {
-			all = append(all, namedPlace{ruleAt(table, r, a), fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind, r.Namespace, r.Name)})
+			all = append(all, applicability.NamedPlace{
+				Place: ruleAt(table, r, a), Words: fmt.Sprintf("the rule '%s' of the %s '%s/%s'", r.Rule, r.Kind, r.Namespace, r.Name),
+			})
 		}
 	}
 	return all

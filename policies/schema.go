@@ -59,22 +59,24 @@ func extensionsOf(f *findings, o *manifest.Object, paths ...*field.Path) (all []
 }
 
 // unsettable finds what no object can meet of the schemas of resources, unless that is meant.
-func (l *loader) unsettable() {
+func (l *loader) unsettable() []Finding {
+	var f findings
 	for _, r := range l.resources {
 		path := r.at.path + ".schema.openAPIV3Schema"
 		if r.at.from.Kind == "APIResource" {
 			path = "spec.schema.openAPIV3Schema"
 		}
-		if l.isMeant(r.at.from) {
+		if l.mayBeUnused(r.at.from) {
 			continue
 		}
-		reuse.OfObject(l.kept, &l.findings, r.at.from, "unsettable", path, func(f *findings) struct{} {
+		reuse.OfObject(l.kept, &f, r.at.from, "unsettable", path, func(f *findings) struct{} {
 			if n, found := r.at.from.At(path); found {
 				unsettableIn(f, r.at.from, n, true)
 			}
 			return struct{}{}
 		})
 	}
+	return f.Found
 }
 
 // unsettableIn finds bounds that no value fits, and members that are required and that no client can send, because no property

@@ -18,6 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/routing"
 	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/reuse"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -45,19 +46,16 @@ type Set struct {
 	// listenersAt has where the listeners of routing are, by their names.
 	listenersAt map[string]Finding
 
-	upstreams []upstreamUse
-	scopes    []scopeUse
-	served    []servedResource // that have paths of their own
-	named     []namedResource  // that match blocks name
-	unused    []Idle           // of which that is meant
-	needs     []need           // of API servers
-	defined   definitions
-	held      []*source.Folder // whose files are left out
-	asking    []string         // the RegoPolicies that may ask other servers
-	remarks   remarks
-	merged    map[mergeKey]func() *merge.Type
-	audit     auditPolicies
-	terms     Terms
+	upstreams     []upstreamUse
+	scopes        []scopeUse
+	served        []applicability.Served // that have paths of their own
+	applicability *applicability.Result
+	held          []*source.Folder // whose files are left out
+	asking        []string         // the RegoPolicies that may ask other servers
+	remarks       remarks
+	merged        map[mergeKey]func() *merge.Type
+	audit         auditPolicies
+	terms         Terms
 
 	errorTemplates map[string]*refusal.Template
 	bundles        []string // that RegoPolicies name
@@ -68,11 +66,11 @@ type Set struct {
 
 // remarks are findings that matter by what the configuration has.
 type remarks struct {
-	sharing []Finding // of limits that gateways share, if they cannot
-	users   []Finding // of policies that read the user, if the configuration does not say how to know it
-	kinds   []Finding // of policies that read kinds, if the gateway has no account by which to ask for them
-	raced   []Finding // of writes that several gateways without common locks may send at once
-	reached []Finding // of wildcards that reach plain APIs
+	sharing   []Finding // of limits that gateways share, if they cannot
+	users     []Finding // of policies that read the user, if the configuration does not say how to know it
+	kinds     []Finding // of policies that read kinds, if the gateway has no account by which to ask for them
+	raced     []Finding // of writes that several gateways without common locks may send at once
+	wildcards []Finding // of what wildcards match at plain APIs
 }
 
 // Terms are the rollouts and the exceptions of a set.
@@ -95,6 +93,9 @@ type Object struct {
 type objectID struct {
 	group, kind, namespace, name string
 }
+
+// Applicability says which places of the files apply to no request.
+func (s *Set) Applicability() *applicability.Result { return s.applicability }
 
 // Generation counts the sets of this process that came into force, from 1; 0 is a set that did not.
 func (s *Set) Generation() int64 { return s.generation }

@@ -2,43 +2,53 @@ package policies
 
 import (
 	"maps"
-	"slices"
 	"time"
+
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // A stage is one step by which files become a set.
 type stage struct {
 	name string
-	// needs are the stages whose work it uses.
-	needs []string
-	run   func(*loader)
+	run  func(*loader)
 }
 
-// stages are all steps, in their order. Those that only check, which make nothing that another one needs, come last.
+// stages are the steps that make the set, in their order.
 var stages = []stage{
-	{"read", nil, (*loader).read},
-	{"assemble", []string{"read"}, (*loader).assemble},
-	{"take", []string{"assemble"}, (*loader).take},
-	{"compile", []string{"take"}, (*loader).compileKinds},
-	{"routes", []string{"take"}, (*loader).translate},
-	{"rollouts", []string{"take"}, (*loader).planResources},
-	{"index", []string{"compile"}, (*loader).index},
-	{"register", []string{"take"}, (*loader).register},
-	{"reach", []string{"compile"}, (*loader).reach},
-	{"connect", []string{"compile", "register"}, (*loader).connect},
-	{"finish", []string{"compile", "connect"}, (*loader).finish},
-	{"pins", []string{"index", "register"}, (*loader).pinnable},
-	{"names", []string{"register"}, (*loader).checkNames},
-	{"versions", []string{"register"}, (*loader).checkVersions},
-	{"schemas", []string{"register"}, (*loader).checkSchemas},
-	{"exceptions", []string{"compile"}, (*loader).checkExceptions},
-	{"reads", []string{"compile"}, (*loader).checkReads},
-	{"unfilled", []string{"compile"}, (*loader).checkUnfilled},
-	{"tried", []string{"index", "register", "rollouts"}, (*loader).checkTried},
-	{"errors", []string{"compile", "register"}, (*loader).checkErrorTemplates},
-	{"races", []string{"index", "register"}, (*loader).checkRaces},
-	{"folders", []string{"register"}, (*loader).checkFolders},
-	{"edits", []string{"register", "routes"}, (*loader).checkEdits},
+	{"read", (*loader).read},
+	{"assemble", (*loader).assemble},
+	{"take", (*loader).take},
+	{"compile", (*loader).compileKinds},
+	{"routes", (*loader).translate},
+	{"rollouts", (*loader).planResources},
+	{"index", (*loader).index},
+	{"register", (*loader).register},
+	{"reach", (*loader).reach},
+	{"connect", (*loader).connect},
+	{"foreign", (*loader).leaveOutForeign},
+	{"names", (*loader).analyze},
+	{"finish", (*loader).finish},
+}
+
+// A check is a step that looks at what the stages have made, changes nothing of it, and returns findings.
+type check struct {
+	name string
+	run  func(*loader) []Finding
+}
+
+// checks are all checks, in the order in which they are timed.
+var checks = []check{
+	{"pins", (*loader).checkPins},
+	{"matches", (*loader).checkMatches},
+	{"paths", (*loader).checkPaths},
+	{"constraints", (*loader).checkConstraints},
+	{"versions", (*loader).checkVersions},
+	{"schemas", (*loader).checkSchemas},
+	{"unfilled", (*loader).checkUnfilled},
+	{"dry runs", (*loader).checkDryRuns},
+	{"errors", (*loader).checkErrorTemplates},
+	{"folders", (*loader).checkFolders},
+	{"edits", (*loader).checkEdits},
 }
 
 // A StageTime says how long a stage of a load took. The stages that go through the kinds of objects
@@ -77,51 +87,41 @@ func (l *loader) connect() {
 	l.checkParams(l.set)
 }
 
-// finish gives the set what was collected for it.
-func (l *loader) finish() {
-	l.set.upstreams, l.set.scopes, l.set.served = l.upstreams, l.scopes, servedIn(l.resources)
-	l.set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
-	l.set.hash = hashWith(l.source.Hash, l.bundles, l.assembled)
+// analyze indexes what the files say, for the questions whether it can ever apply, and for what the set keeps of the answers.
+func (l *loader) analyze() {
+	l.applicable = applicability.New(l.applicableFiles())
+	l.set.applicability = l.applicable.Result()
 }
 
-// checkNames finds what can never apply, by the names in match blocks and the paths of descriptions, and says what
-// wildcards reach.
-func (l *loader) checkNames() {
-	l.plain.warnOfConstraints(&l.findings, maps.Values(l.known), l.paramUses)
-	j := newInForce(l)
-	j.objects(maps.Values(l.known))
-	l.set.named, l.set.defined = j.namedResources(slices.Collect(maps.Values(l.known))), j.names.definitions()
-	for i := range l.resources {
-		if r := &l.resources[i]; !l.isMeant(r.at.from) {
-			j.fieldsOf(r.at.from, r)
-		}
-	}
-	l.set.unused, l.set.needs = j.unused(l), j.needs(l)
-	l.foreign()
-	l.set.remarks.reached = j.names.reached(maps.Values(l.known), l.plain)
-	l.unreached()
+// finish gives the set what was collected for it.
+func (l *loader) finish() {
+	l.terms.Finish(maps.Values(l.known))
+	l.Found = append(l.Found, l.terms.Found...)
+	l.reads.gatekeepers(maps.Values(l.known))
+	l.set.remarks.users, l.set.remarks.kinds = l.reads.users, l.reads.kinds
+	l.set.remarks.wildcards = l.applicable.WhatWildcardsMatch()
+	l.set.remarks.raced = racedWrites(l.resources, l.set.chain)
+	l.set.upstreams, l.set.scopes, l.set.served = l.upstreams, l.scopes, l.applicable.Served()
+	l.set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
+	l.set.hash = hashWith(l.source.Hash, l.bundles, l.assembled)
+	l.ownFiles()
+}
+
+// checkMatches finds match blocks, selectors and conditions that can match no request.
+func (l *loader) checkMatches() []Finding { return l.applicable.CanMatch() }
+
+// checkPaths finds paths of descriptions that no route leads to.
+func (l *loader) checkPaths() []Finding { return l.applicable.IsReached() }
+
+// checkConstraints finds objects that look like constraints and are none.
+func (l *loader) checkConstraints() []Finding {
+	return l.plain.unlikeConstraints(maps.Values(l.known), l.paramUses)
 }
 
 // checkVersions finds policies that cannot see requests in another version.
-func (l *loader) checkVersions() { unconvertible(&l.findings, l.resources, maps.Values(l.known)) }
+func (l *loader) checkVersions() []Finding { return unconvertible(l.resources, maps.Values(l.known)) }
 
 // checkSchemas finds descriptions of resources that cannot be meant.
-func (l *loader) checkSchemas() {
-	outside(&l.findings, l.resources)
-	l.unsettable()
+func (l *loader) checkSchemas() []Finding {
+	return append(outsideCollections(l.resources), l.unsettable()...)
 }
-
-// checkExceptions finds exceptions that match nothing.
-func (l *loader) checkExceptions() {
-	l.terms.Finish(maps.Values(l.known))
-	l.Found = append(l.Found, l.terms.Found...)
-}
-
-// checkReads finds what reads something of a request that the gateway may not know.
-func (l *loader) checkReads() {
-	l.reads.gatekeepers(maps.Values(l.known))
-	l.set.remarks.users, l.set.remarks.kinds = l.reads.users, l.reads.kinds
-}
-
-// checkRaces finds writes that several gateways without common locks may send at once.
-func (l *loader) checkRaces() { l.set.remarks.raced = racedWrites(l.resources, l.set.chain) }

@@ -3,6 +3,8 @@ package policies
 import (
 	"bytes"
 	"log/slog"
+	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"testing"
@@ -12,19 +14,27 @@ import (
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
-// TestStagesComeAfterWhatTheyNeed: each stage has a name of its own, and stands behind the stages whose work it uses.
-func TestStagesComeAfterWhatTheyNeed(t *testing.T) {
-	var before []string
-	for _, s := range stages {
-		if s.name == "" || slices.Contains(before, s.name) {
-			t.Errorf("the stage '%s' must have a name of its own", s.name)
+// TestChecksChangeNothing: a check returns what it finds, and leaves the set, and what the load knows beside it, as they are.
+func TestChecksChangeNothing(t *testing.T) {
+	text, err := os.ReadFile("testdata/odd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := testutil.WriteFiles(t, map[string]string{"a.yaml": string(text), "b.yaml": reviewedDefinition, "c.yaml": ruleOf("a"), "d.yaml": bareOrders})
+	l := newLoader(&Gateway{Routes: []Route{{Upstream: "shop", PathPrefix: "/v2"}}})
+	l.source = source.Read([]string{dir}, &source.Progress{})
+	for _, one := range stages {
+		one.run(l)
+	}
+	set, found, findings := *l.set, slices.Clone(l.Found), 0
+	for _, one := range checks {
+		findings += len(one.run(l))
+		if !reflect.DeepEqual(*l.set, set) || !slices.Equal(l.Found, found) {
+			t.Errorf("the check '%s' has changed the set, or what was found before", one.name)
 		}
-		for _, need := range s.needs {
-			if !slices.Contains(before, need) {
-				t.Errorf("the stage '%s' needs '%s', which does not come before it", s.name, need)
-			}
-		}
-		before = append(before, s.name)
+	}
+	if findings == 0 {
+		t.Error("the checks find nothing in files with mistakes")
 	}
 }
 
@@ -44,6 +54,9 @@ func TestStagesAreTimed(t *testing.T) {
 		var want []string
 		for _, s := range stages {
 			want = append(want, s.name)
+		}
+		for _, c := range checks {
+			want = append(want, c.name)
 		}
 		if !slices.Equal(names, want) || total <= 0 {
 			t.Errorf("%q: the times are of %q, and %s in all; want %q", text, names, total, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/state"
+	"github.com/admission-gateway/gateway/policies/natives"
 )
 
 // StateSource is a collection of a backend that policies read. Its definition, crds/statesources.yaml, says what the
@@ -154,8 +155,8 @@ func (s *Set) locate(source *state.Source, r *StateSourceResource) {
 			source.Kind.Kind, at = known.Names.Kind, placeOf(known)
 		}
 	}
-	for kind, n := range natives {
-		if kind.Group == version.Group && n.plural == r.Resource {
+	for kind, n := range natives.Kinds {
+		if kind.Group == version.Group && n.Plural == r.Resource {
 			source.Kind.Kind = kind.Kind
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/natives"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -65,8 +66,8 @@ func (k *knownKinds) Resource(gvr schemaruntime.GroupVersionResource) (typecheck
 	if r, ok := k.resources[gvr]; ok {
 		return k.of(r), true
 	}
-	for kind, n := range natives {
-		if kind.Group == gvr.Group && n.plural == gvr.Resource {
+	for kind, n := range natives.Kinds {
+		if kind.Group == gvr.Group && n.Plural == gvr.Resource {
 			return k.native(kind.WithVersion(gvr.Version))
 		}
 	}

@@ -15,23 +15,24 @@ import (
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // unfilledByRego warns of what a RegoPolicy reads of fields whose default is left to the API.
 func (l *loader) unfilledByRego(
 	o *manifest.Object, p *rego.Program, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds *knownKinds,
 ) {
-	l.unasked(o, rules, conditions, kinds)
+	unasked(&l.findings, o, rules, conditions, kinds)
 	if p == nil || slices.ContainsFunc(conditions, func(c admissionv1.MatchCondition) bool { return asksForKind.MatchString(c.Expression) }) {
 		return
 	}
 	for _, k := range append(typecheck.Matched(rules, kinds), typecheck.Matched(rules, wideKinds{kinds})...) {
-		l.unfilledIn(p, &k)
+		l.unfilledIn(&l.findings, p, &k)
 	}
 }
 
 // unfilledIn warns of what modules read of such fields of a kind.
-func (l *loader) unfilledIn(p *rego.Program, k *typecheck.Kind) {
+func (l *loader) unfilledIn(f *findings, p *rego.Program, k *typecheck.Kind) {
 	if k.Unfilled == nil {
 		return
 	}
@@ -39,27 +40,29 @@ func (l *loader) unfilledIn(p *rego.Program, k *typecheck.Kind) {
 	for i := range found {
 		found[i].Message = fmt.Sprintf("%v: %s", k.GroupVersionKind, found[i].Message)
 	}
-	l.regoFound(found, Warning)
+	l.regoFound(f, found, Warning)
 }
 
 // checkUnfilled warns of what PolicyExceptions, and templates of Gatekeeper's for the kinds that a constraint matches, read of
 // such fields.
-func (l *loader) checkUnfilled() {
+func (l *loader) checkUnfilled() []Finding {
+	var f findings
 	kinds := l.knownKinds()
 	for o, e := range l.terms.Read() {
-		l.unasked(o, e.Spec.MatchConstraints, e.Spec.MatchConditions, kinds)
+		unasked(&f, o, e.Spec.MatchConstraints, e.Spec.MatchConditions, kinds)
 	}
 	for o, t := range part[gatekeeperFiles](l).files.InRego() {
-		l.impossibleByTemplate(o, t, kinds)
+		l.impossibleByTemplate(&f, o, t, kinds)
 		for i := range l.resources {
 			r := &l.resources[i]
 			if r.Operation != nil || r.compiled.unfilled == nil || !matchesKind(o, r) {
 				continue
 			}
 			k := kinds.of(r)
-			l.unfilledIn(t.Modules(), &k)
+			l.unfilledIn(&f, t.Modules(), &k)
 		}
 	}
+	return f.Found
 }
 
 // matchesKind reports whether a constraint matches the kind of a resource: all kinds if it names none.
@@ -77,7 +80,7 @@ func matchesKind(constraint *manifest.Object, r *loadedResource) bool {
 func lists(n document.Node, name, text string) bool {
 	list, _ := n.Get(name)
 	for item := list.First(); item.Valid(); item = item.Next() {
-		if item.Is(text) || item.Is(anyName) {
+		if item.Is(text) || item.Is(applicability.AnyName) {
 			return true
 		}
 	}
@@ -85,10 +88,10 @@ func lists(n document.Node, name, text string) bool {
 }
 
 // unasked warns of match conditions that read such fields without asking for them.
-func (l *loader) unasked(o *manifest.Object, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds *knownKinds) {
+func unasked(f *findings, o *manifest.Object, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds *knownKinds) {
 	p := &typecheck.Policy{Match: rules, Conditions: conditions}
 	for _, w := range append(typecheck.Unasked(p, kinds), typecheck.Unasked(p, wideKinds{kinds})...) {
-		l.At(o, Warning, w.Field, "%s", w.Text)
+		f.At(o, Warning, w.Field, "%s", w.Text)
 	}
 }
 
@@ -126,7 +129,7 @@ func (l *loader) unaskedWidely(o *manifest.Object, states []string, kinds *known
 // mayHaveWildcards reports whether an object may have a string that begins with a wildcard. A JSON file may write it as an
 // escape.
 func mayHaveWildcards(o *manifest.Object) bool {
-	return bytes.Contains(o.JSON, []byte(anyName)) && bytes.Contains(o.JSON, []byte(`"`+anyName)) || bytes.Contains(o.JSON, []byte(`\u`))
+	return bytes.Contains(o.JSON, []byte(applicability.AnyName)) && bytes.Contains(o.JSON, []byte(`"`+applicability.AnyName)) || bytes.Contains(o.JSON, []byte(`\u`))
 }
 
 // asksForKind finds expressions that ask of which kind or resource an object is.
@@ -139,10 +142,10 @@ type wideKinds struct{ *knownKinds }
 // Expand implements typecheck.Expander.
 func (k wideKinds) Expand(rule *admissionv1.NamedRuleWithOperations) (all []schemaruntime.GroupVersionResource) {
 	has := func(names []string, name string) bool {
-		return slices.Contains(names, name) || slices.Contains(names, anyName)
+		return slices.Contains(names, name) || slices.Contains(names, applicability.AnyName)
 	}
-	isWide := slices.Contains(rule.APIGroups, anyName) || slices.Contains(rule.APIVersions, anyName) ||
-		slices.Contains(rule.Resources, anyName) || slices.Contains(rule.Resources, "*/*")
+	isWide := slices.Contains(rule.APIGroups, applicability.AnyName) || slices.Contains(rule.APIVersions, applicability.AnyName) ||
+		slices.Contains(rule.Resources, applicability.AnyName) || slices.Contains(rule.Resources, "*/*")
 	if !isWide {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/routing"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/modules"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -110,7 +111,7 @@ func (u *scopeUse) lost(g *Gateway, table *routing.Table) []Finding {
 	if name := u.scope.Upstream; name != "" {
 		last = "upstream"
 		if !slices.Contains(g.Upstreams, name) {
-			fail(last, "must be the name of an upstream of the configuration: %s", quoted(slices.Sorted(slices.Values(g.Upstreams))))
+			fail(last, "must be the name of an upstream of the configuration: %s", finding.Quoted(slices.Sorted(slices.Values(g.Upstreams))))
 		}
 	}
 	if name := u.scope.Route; name != "" {
@@ -130,7 +131,7 @@ func (u *scopeUse) lost(g *Gateway, table *routing.Table) []Finding {
 		}
 		return found
 	}
-	covered := slices.ContainsFunc(g.Routes, func(r Route) bool { return u.scope.Covers(r.place()) })
+	covered := slices.ContainsFunc(g.Routes, func(r Route) bool { return u.scope.Covers(r.Place()) })
 	if len(found) == 0 && !covered {
 		fail(last, "no route of the configuration has all that `hosts`, `upstream` and `route` say, so that nothing here would have an effect")
 	}
@@ -142,7 +143,7 @@ func (s *Set) lacking(g Gateway) []Finding {
 	if g.Watches || s.routing != nil && len(g.Routes) == 0 {
 		g.Routes = nil // those of the cluster, or of the files, lead to more than can be said of them here
 	}
-	found := misplaced(s.served, g.Routes)
+	found := applicability.Misplaced(s.served, g.Routes)
 	if g.Routes == nil && s.routing != nil && !g.Watches {
 		hasTargets := false
 		for i := range s.scopes {
@@ -152,15 +153,15 @@ func (s *Set) lacking(g Gateway) []Finding {
 			}
 		}
 		if hasTargets {
-			found = append(found, s.twins(placesOf(s.routing))...)
+			found = append(found, applicability.AreApart(s.registry, s.served, placesOf(s.routing))...)
 		}
 	}
 	if g.Routes != nil {
 		for i := range s.scopes {
 			found = append(found, s.scopes[i].lost(&g, s.routing)...)
 		}
-		found = append(found, s.twins(configuredPlaces(g.Routes))...)
-		found = append(found, leftOpen(s.served, g.Routes)...)
+		found = append(found, applicability.AreApart(s.registry, s.served, applicability.ConfiguredPlaces(g.Routes))...)
+		found = append(found, applicability.LeftOpen(s.served, g.Routes)...)
 		found = append(found, s.unwritten(g.Routes)...)
 	}
 	if g.NoIdentity {
@@ -173,7 +174,7 @@ func (s *Set) lacking(g Gateway) []Finding {
 		found = append(found, s.remarks.sharing...)
 	}
 	if slices.ContainsFunc(g.Routes, func(r Route) bool { return !r.Kubernetes }) {
-		found = append(found, s.remarks.reached...)
+		found = append(found, s.remarks.wildcards...)
 	}
 	if g.LocalLocks {
 		found = append(found, s.racing(g.MayLoseUpdates)...)
@@ -187,7 +188,7 @@ func (s *Set) lacking(g Gateway) []Finding {
 		if slices.Contains(g.Upstreams, use.name) {
 			continue
 		}
-		use.at.Message = fmt.Sprintf("must be the name of an upstream of the configuration: %s", quoted(slices.Sorted(slices.Values(g.Upstreams))))
+		use.at.Message = fmt.Sprintf("must be the name of an upstream of the configuration: %s", finding.Quoted(slices.Sorted(slices.Values(g.Upstreams))))
 		found = append(found, use.at)
 	}
 	return found

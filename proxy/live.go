@@ -1,12 +1,10 @@
 package proxy
 
-import (
-	"github.com/admission-gateway/gateway/policies"
-)
+import "github.com/admission-gateway/gateway/policies/applicability"
 
 // Live returns what the API servers are known to have at the moment. Nothing is asked for it.
-func (g *Gateway) Live() *policies.Live {
-	live := &policies.Live{}
+func (g *Gateway) Live() *applicability.Live {
+	live := &applicability.Live{}
 	for _, b := range g.routes.backends {
 		if b.served == nil {
 			continue

@@ -7,6 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/lint"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -91,7 +92,7 @@ func asked(c *config.Configuration) policies.Gateway {
 	for i, r := range c.Routes {
 		u := byName[r.Upstream]
 		_, target := u.Prefixes(&r)
-		g.Routes = append(g.Routes, policies.Route{
+		g.Routes = append(g.Routes, applicability.Route{
 			ErrorTemplate: u.ErrorTemplateOn(&r), ErrorTemplateAt: templateAt(c, i),
 			Target: target + "/", Name: r.Name, Host: r.Host, PathPrefix: r.PathPrefix, Upstream: r.Upstream,
 			Kubernetes: u.Dialect == config.Kubernetes, IsAnonymous: !u.HasAccount(), IsClosed: u.UndescribedOn(&r) == config.DenyUndescribed,

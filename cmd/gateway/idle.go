@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 
 	"github.com/admission-gateway/gateway/internal/admin"
-	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // idle keeps which places of the policy files apply to no request, as the API servers are known to be.
 type idle struct {
-	shown   atomic.Pointer[[]policies.Idle] // nil until it is judged for the first time
-	changed chan struct{}                   // something may have changed since
+	shown   atomic.Pointer[[]applicability.Inapplicable] // nil until it is judged for the first time
+	changed chan struct{}                                // something may have changed since
 }
 
 func newIdle() *idle { return &idle{changed: make(chan struct{}, 1)} }
@@ -23,18 +23,18 @@ func (i *idle) mayChange() { ask(i.changed) }
 
 // judgeIdle judges which places of the policy files apply to no request, and logs what is no longer as it was.
 func (n *node) judgeIdle() {
-	now := n.manager.Load().Current().Idle(n.gateway.Load().Live())
-	var before []policies.Idle
+	now := n.manager.Load().Current().Applicability().NotApplying(n.gateway.Load().Live())
+	var before []applicability.Inapplicable
 	if was := n.idle.shown.Swap(&now); was != nil {
 		before = *was
 	}
 	for i := range now {
-		if !slices.Contains(before, now[i]) && now[i].Reason != policies.IdleUnused {
+		if !slices.Contains(before, now[i]) && now[i].Reason != applicability.ReasonUnused {
 			n.log.Warn("a place of the policy files applies to no request", "finding", now[i].At.Text())
 		}
 	}
 	for i := range before {
-		if !slices.Contains(now, before[i]) && before[i].Reason != policies.IdleUnused {
+		if !slices.Contains(now, before[i]) && before[i].Reason != applicability.ReasonUnused {
 			n.log.Info("a place of the policy files applies to no request no longer", "finding", before[i].At.Text())
 		}
 	}
@@ -53,7 +53,7 @@ func (n *node) keepIdle(done <-chan struct{}) {
 }
 
 // idlePlaces returns the places of the policy files that apply to no request.
-func (n *node) idlePlaces() []policies.Idle {
+func (n *node) idlePlaces() []applicability.Inapplicable {
 	if all := n.idle.shown.Load(); all != nil {
 		return *all
 	}
@@ -62,8 +62,8 @@ func (n *node) idlePlaces() []policies.Idle {
 
 // measureIdle counts the places of the policy files that apply to no request, by reason.
 func (n *node) measureIdle() map[string]int {
-	counts := make(map[string]int, len(policies.IdleReasons))
-	for _, reason := range policies.IdleReasons {
+	counts := make(map[string]int, len(applicability.Reasons))
+	for _, reason := range applicability.Reasons {
 		counts[string(reason)] = 0
 	}
 	for _, one := range n.idlePlaces() {
@@ -81,7 +81,7 @@ func (n *node) describeIdle() []admin.Idle {
 	return shown
 }
 
-func idleOf(one *policies.Idle) admin.Idle {
+func idleOf(one *applicability.Inapplicable) admin.Idle {
 	at := one.At.File
 	if one.At.Line > 0 {
 		at = fmt.Sprintf("%s:%d:%d", at, one.At.Line, one.At.Column)

@@ -37,7 +37,7 @@ func writeList(cmd *cobra.Command, paths []string, file string) error {
 		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", one.Method, one.Path, cmp.Or(one.Resource, "-"), cmp.Or(strings.Join(one.Routes(gateway.Routes), ", "), "-"), one.Holds())
 	}
 	var idle []admin.Idle
-	for _, one := range set.MayBeIdle() {
+	for _, one := range set.Applicability().MayNotApply() {
 		idle = append(idle, idleOf(&one))
 	}
 	writeIdle(&w, idle)

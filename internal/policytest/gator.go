@@ -15,6 +15,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
+	"github.com/admission-gateway/gateway/policies/natives"
 )
 
 // gatorSuite is a suite of gator, the test tool of Gatekeeper.
@@ -215,7 +216,8 @@ func assertion(expected any, message string) (v violations, err error) {
 func clusterWide(object json.RawMessage) json.RawMessage {
 	o := nameOf(object)
 	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
-	_, isNamespaced, isKnown := policies.NativeResource(kind.GroupKind())
+	native, isKnown := natives.Kinds[kind.GroupKind()]
+	isNamespaced := native.Namespaced
 	if isNamespaced || !isKnown || o.Metadata.Namespace == "" {
 		return object
 	}

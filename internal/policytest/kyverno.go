@@ -16,7 +16,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/story"
-	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/natives"
 	"github.com/admission-gateway/gateway/policies/source"
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
@@ -322,7 +322,7 @@ func sameNamed(objects []json.RawMessage, n *named) json.RawMessage {
 // inNamespace returns an object with the namespace 'default' if it has none and objects of its kind are in one.
 func inNamespace(object json.RawMessage) json.RawMessage {
 	o := nameOf(object)
-	_, isNamespaced, _ := policies.NativeResource(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind())
+	isNamespaced := natives.Kinds[schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind()].Namespaced
 	if !isNamespaced || o.Metadata.Namespace != "" {
 		return object
 	}

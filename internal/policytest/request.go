@@ -20,6 +20,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/rollout"
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/natives"
 	"github.com/admission-gateway/gateway/policies/testcase"
 	"github.com/admission-gateway/gateway/proxy"
 )
@@ -168,7 +169,8 @@ func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 	if o.Kind == "" || o.APIVersion == "" {
 		return "", "", fmt.Errorf("the object must have `apiVersion` and `kind`, or the case `request.path`")
 	}
-	plural, isNamespaced, known := policies.NativeResource(kind.GroupKind())
+	native, known := natives.Kinds[kind.GroupKind()]
+	plural, isNamespaced := native.Plural, native.Namespaced
 	if !known {
 		guessed, _ := meta.UnsafeGuessKindToResource(kind)
 		plural, isNamespaced = guessed.Resource, o.Metadata.Namespace != ""
@@ -180,7 +182,7 @@ func PathsOf(set *policies.Set, object json.RawMessage) (collection, item string
 func undescribed(set *policies.Set, object json.RawMessage) string {
 	o := nameOf(object)
 	kind := schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
-	if _, _, known := policies.NativeResource(kind.GroupKind()); known || o.Kind == "" {
+	if _, known := natives.Kinds[kind.GroupKind()]; known || o.Kind == "" {
 		return ""
 	}
 	kinds := map[string]bool{}

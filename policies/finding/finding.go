@@ -117,6 +117,9 @@ func (f Finding) said() string {
 	return b.String()
 }
 
+// Quoted are names as messages have them.
+func Quoted(names []string) string { return "'" + strings.Join(names, "', '") + "'" }
+
 // HasErrors reports whether a finding is an error.
 func HasErrors(findings []Finding) bool {
 	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == Error })

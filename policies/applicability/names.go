@@ -1,4 +1,4 @@
-package policies
+package applicability
 
 import (
 	"fmt"
@@ -7,37 +7,42 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/natives"
 )
 
-// describedNames are the groups and resources that files describe.
-type describedNames struct {
-	resources map[string]map[string][]*loadedResource // by group and plural, also the operations of the resource
-	native    map[string]map[string]bool              // of Kubernetes itself
+// names are the groups and resources that files describe.
+type names struct {
+	resources map[string]map[string][]*Resource // by group and plural, also the operations of the resource
+	native    map[string]map[string]bool        // of Kubernetes itself
 }
 
-func newDescribedNames(resources []loadedResource) *describedNames {
-	n := &describedNames{map[string]map[string][]*loadedResource{}, map[string]map[string]bool{}}
+func newNames(resources []Resource) *names {
+	n := &names{map[string]map[string][]*Resource{}, map[string]map[string]bool{}}
 	for i := range resources {
 		r := &resources[i]
 		if n.resources[r.Group] == nil {
-			n.resources[r.Group] = map[string][]*loadedResource{}
+			n.resources[r.Group] = map[string][]*Resource{}
 		}
 		n.resources[r.Group][r.Names.Plural] = append(n.resources[r.Group][r.Names.Plural], r)
 	}
-	for kind, one := range natives {
+	for kind, one := range natives.Kinds {
 		if n.native[kind.Group] == nil {
 			n.native[kind.Group] = map[string]bool{}
 		}
-		n.native[kind.Group][one.plural] = true
+		n.native[kind.Group][one.Plural] = true
 	}
 	return n
 }
 
+// ResourcesOf returns the resources that the files describe of a group, and their operations, by the names of the resources.
+func (x *Index) ResourcesOf(group string) map[string][]*Resource { return x.names.resources[group] }
+
 // isWhollyOrdinary reports whether all resources have paths of their own, so that no API server has more of the group.
-func isWhollyOrdinary(resources map[string][]*loadedResource) bool {
+func isWhollyOrdinary(resources map[string][]*Resource) bool {
 	for _, all := range resources {
-		if slices.ContainsFunc(all, func(r *loadedResource) bool { return len(r.Paths) == 0 }) {
+		if slices.ContainsFunc(all, func(r *Resource) bool { return len(r.Paths) == 0 }) {
 			return false
 		}
 	}
@@ -75,15 +80,15 @@ type matchedVerbs struct {
 }
 
 // matched returns what the files say of the resources that a block matches.
-func (n *describedNames) matched(block document.Node, isLimit bool) (m matchedVerbs) {
+func (n *names) matched(block document.Node, isLimit bool) (m matchedVerbs) {
 	list, _ := block.Get("apiGroups")
-	groups := textsIn(list)
+	groups := manifest.Texts(list)
 	isAny := len(groups) == 0 || slices.Contains(groups, "*")
 	if isAny {
 		groups, m.isOpenOnPlain = slices.Sorted(maps.Keys(n.resources)), true
 	}
 	list, _ = block.Get("resources")
-	resources := textsIn(list)
+	resources := manifest.Texts(list)
 	if len(resources) == 0 {
 		resources = []string{"*/*"}
 	}
@@ -112,7 +117,7 @@ func (n *describedNames) matched(block document.Node, isLimit bool) (m matchedVe
 }
 
 // add takes a resource, and its operations, for some of their subresources; "*" is all of them.
-func (m *matchedVerbs) add(all []*loadedResource, subresource string) {
+func (m *matchedVerbs) add(all []*Resource, subresource string) {
 	m.named = append(m.named, "'"+all[0].GroupResource().String()+"'")
 	for _, r := range all {
 		subresources := []string{subresource}
@@ -138,7 +143,7 @@ func (m *matchedVerbs) add(all []*loadedResource, subresource string) {
 }
 
 // verbs returns what a resource, or a subresource of its objects, can be asked for; false if the files do not say.
-func (r *loadedResource) verbs(subresource string) (verbs []resource.Verb, isKnown bool) {
+func (r *Resource) verbs(subresource string) (verbs []resource.Verb, isKnown bool) {
 	if len(r.Paths) == 0 {
 		return nil, false
 	}
@@ -155,32 +160,19 @@ func (m *matchedVerbs) lacks() string {
 	}
 	slices.Sort(verbs)
 	of := strings.Join(m.named, ", ")
-	if len(m.named) > maxNamed {
-		of = fmt.Sprintf("%s and %d more", strings.Join(m.named[:maxNamed], ", "), len(m.named)-maxNamed)
+	if len(m.named) > MaxNamed {
+		of = fmt.Sprintf("%s and %d more", strings.Join(m.named[:MaxNamed], ", "), len(m.named)-MaxNamed)
 	}
 	return fmt.Sprintf("matches nothing that the files describe: the only verbs of %s are %s", of, strings.Join(verbs, ", "))
 }
 
-// maxNamed is how many resources a finding names.
-const maxNamed = 3
+// MaxNamed is how many resources a finding names.
+const MaxNamed = 3
 
-// textsIn returns the texts of a list.
-func textsIn(list document.Node) (texts []string) {
+// WildcardIn returns the first name of a list that stands for all groups or resources; invalid if none does.
+func WildcardIn(list document.Node) document.Node {
 	for n := list.First(); n.Valid(); n = n.Next() {
-		texts = append(texts, n.Str())
-	}
-	return texts
-}
-
-func memberOf(n document.Node, name string) document.Node {
-	m, _ := n.Get(name)
-	return m
-}
-
-// wildcardIn returns the first name of a list that stands for all groups or resources; invalid if none does.
-func wildcardIn(list document.Node) document.Node {
-	for n := list.First(); n.Valid(); n = n.Next() {
-		if name, _, _ := strings.Cut(n.Str(), "/"); name == anyName {
+		if name, _, _ := strings.Cut(n.Str(), "/"); name == AnyName {
 			return n
 		}
 	}

@@ -1,4 +1,4 @@
-package policies
+package applicability
 
 import (
 	"encoding/json"
@@ -17,20 +17,21 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/policies/finding"
 )
 
 // selections finds selectors, namespaces and conditions that no object of what an object matches can meet.
-func (j *inForce) selections(o *manifest.Object, m *matched) {
+func (j *judge) selections(o *manifest.Object, m *matched) {
 	for _, path := range [...]string{"spec.matchConstraints", "spec.matchResources"} {
 		block, found := o.At(path)
 		if !found {
 			continue
 		}
 		j.excluded(o, block)
-		j.namespaceSelector(o, memberOf(block, "namespaceSelector"), m)
-		j.objectSelector(o, memberOf(block, "objectSelector"), m)
+		j.namespaceSelector(o, manifest.Member(block, "namespaceSelector"), m)
+		j.objectSelector(o, manifest.Member(block, "objectSelector"), m)
 	}
-	if !m.isClosed() || slices.ContainsFunc(m.all, func(r *loadedResource) bool { return r.Namespaced || r.isNamespaces() }) {
+	if !m.isClosed() || slices.ContainsFunc(m.all, func(r *Resource) bool { return r.Namespaced || r.isNamespaces() }) {
 		return
 	}
 	none := fmt.Sprintf("no object of %s belongs to a namespace", kindsOf(m.all))
@@ -42,7 +43,7 @@ func (j *inForce) selections(o *manifest.Object, m *matched) {
 			j.never(o, at.Path(), "exempts nothing: %s", none)
 		}
 		if at, _ := o.At("spec.key"); at.Is("Namespace") {
-			j.seldom(o, at.Path(), "counts all requests together: %s", none)
+			j.unlessUndescribed(o, at.Path(), "counts all requests together: %s", none)
 		}
 	}
 	for _, name := range [...]string{"namespaces", "namespaceSelector"} {
@@ -54,7 +55,7 @@ func (j *inForce) selections(o *manifest.Object, m *matched) {
 		texts := celreach.Compared(n.Str(), "request.namespace")
 		switch {
 		case len(texts) > 0 && !slices.Contains(texts, ""):
-			j.never(o, n.Path(), "compares `request.namespace` with %s, but it is always '': %s", quoted(texts), none)
+			j.never(o, n.Path(), "compares `request.namespace` with %s, but it is always '': %s", finding.Quoted(texts), none)
 		case len(celreach.Names(n.Str(), "namespaceObject")) > 0:
 			j.never(o, n.Path(), "reads `namespaceObject`, which is always null: %s", none)
 		}
@@ -65,7 +66,7 @@ func (j *inForce) selections(o *manifest.Object, m *matched) {
 func (m *matched) isClosed() bool { return !m.isOpen && len(m.all) > 0 }
 
 // isNamespaces reports whether the objects are namespaces themselves.
-func (r *loadedResource) isNamespaces() bool { return r.Group == "" && r.Names.Plural == "namespaces" }
+func (r *Resource) isNamespaces() bool { return r.Group == "" && r.Names.Plural == "namespaces" }
 
 // eachExpression visits the expressions of an object: the texts whose keys say that they are some.
 func eachExpression(n document.Node, visit func(document.Node)) {
@@ -93,12 +94,12 @@ func selectorOf(n document.Node) labels.Selector {
 }
 
 // namespaceSelector finds a selector of namespaces where objects have none, or that selects none of those that there are.
-func (j *inForce) namespaceSelector(o *manifest.Object, at document.Node, m *matched) {
+func (j *judge) namespaceSelector(o *manifest.Object, at document.Node, m *matched) {
 	s := selectorOf(at)
 	if s == nil {
 		return
 	}
-	isLocal := func(r *loadedResource) bool { return r.Namespaced || r.isNamespaces() }
+	isLocal := func(r *Resource) bool { return r.Namespaced || r.isNamespaces() }
 	switch {
 	case m.isClosed() && !slices.ContainsFunc(m.all, isLocal):
 		const all = "selects every object: no object of %s belongs to a namespace, and such objects are selected by any selector"
@@ -106,7 +107,7 @@ func (j *inForce) namespaceSelector(o *manifest.Object, at document.Node, m *mat
 			j.never(o, at.Path(), all, kindsOf(m.all)) // of what it should not be one
 			return
 		}
-		j.seldom(o, at.Path(), all, kindsOf(m.all))
+		j.unlessUndescribed(o, at.Path(), all, kindsOf(m.all))
 	case !j.isPlain || j.hasNamespaces || match.AsksForNames(s):
 	case len(j.namespaces) == 0:
 		j.never(o, at.Path(), "cannot be decided: no policy file has a Namespace, no StateSource has the kind, and no upstream is an API server that could be asked for it")
@@ -116,14 +117,14 @@ func (j *inForce) namespaceSelector(o *manifest.Object, at document.Node, m *mat
 }
 
 // objectSelector finds a selector of labels where objects have none.
-func (j *inForce) objectSelector(o *manifest.Object, at document.Node, m *matched) {
+func (j *judge) objectSelector(o *manifest.Object, at document.Node, m *matched) {
 	s := selectorOf(at)
-	if s == nil || !m.isClosed() || slices.ContainsFunc(m.all, (*loadedResource).mayHaveLabels) {
+	if s == nil || !m.isClosed() || slices.ContainsFunc(m.all, (*Resource).mayHaveLabels) {
 		return
 	}
 	const none = "by their schema the objects of %s have no `metadata.labels`"
 	if s.Matches(labels.Set{}) && o.Kind != "PolicyException" {
-		j.seldom(o, at.Path(), "selects every object: "+none, kindsOf(m.all))
+		j.unlessUndescribed(o, at.Path(), "selects every object: "+none, kindsOf(m.all))
 		return
 	}
 	what := "selects nothing"
@@ -134,8 +135,8 @@ func (j *inForce) objectSelector(o *manifest.Object, at document.Node, m *matche
 }
 
 // mayHaveLabels reports whether objects may have labels, as far as the files say.
-func (r *loadedResource) mayHaveLabels() bool {
-	props := r.compiled.props
+func (r *Resource) mayHaveLabels() bool {
+	props := r.Props
 	if r.Envelope == resource.Kubernetes || props == nil || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields {
 		return true
 	}
@@ -156,24 +157,24 @@ type namedRule struct {
 func rulesIn(list document.Node) (all []namedRule) {
 	for n := list.First(); n.Valid(); n = n.Next() {
 		all = append(all, namedRule{
-			textsIn(memberOf(n, "apiGroups")), textsIn(memberOf(n, "apiVersions")), textsIn(memberOf(n, "operations")),
-			textsIn(memberOf(n, "resources")), textsIn(memberOf(n, "resourceNames")), memberOf(n, "scope").Str(),
+			manifest.Texts(manifest.Member(n, "apiGroups")), manifest.Texts(manifest.Member(n, "apiVersions")), manifest.Texts(manifest.Member(n, "operations")),
+			manifest.Texts(manifest.Member(n, "resources")), manifest.Texts(manifest.Member(n, "resourceNames")), manifest.Member(n, "scope").Str(),
 		})
 	}
 	return all
 }
 
 // excluded finds rules that are all excluded again, and rules that exclude nothing.
-func (j *inForce) excluded(o *manifest.Object, block document.Node) {
-	list := memberOf(block, "excludeResourceRules")
+func (j *judge) excluded(o *manifest.Object, block document.Node) {
+	list := manifest.Member(block, "excludeResourceRules")
 	excluding := rulesIn(list)
 	if len(excluding) == 0 {
 		return
 	}
-	rules := rulesIn(memberOf(block, "resourceRules"))
-	severity := Warning // nothing goes unenforced
+	rules := rulesIn(manifest.Member(block, "resourceRules"))
+	severity := finding.Warning // nothing goes unenforced
 	if o.Kind == "PolicyException" {
-		severity = Error
+		severity = finding.Error
 	}
 	i := 0
 	for n := list.First(); n.Valid(); n = n.Next() {
@@ -188,7 +189,7 @@ func (j *inForce) excluded(o *manifest.Object, block document.Node) {
 		i++
 	}
 	if len(rules) == 0 {
-		every := []string{anyName}
+		every := []string{AnyName}
 		rules = []namedRule{{every, every, every, []string{"*/*"}, nil, ""}}
 	}
 	for i := range rules {
@@ -198,19 +199,22 @@ func (j *inForce) excluded(o *manifest.Object, block document.Node) {
 			}
 		}
 	}
-	j.At(o, Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
+	j.At(o, finding.Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
 }
 
-// objectless finds rules of a policy that match no create and no update, though the policy does nothing of other requests.
-func (l *loader) objectless(o *manifest.Object, why string) {
+// CanMatchWrites finds rules of a policy that match no create and no update, though the policy does nothing of other requests.
+func CanMatchWrites(o *manifest.Object, why string) []finding.Finding {
+	var found finding.List
 	rules, _ := o.At("spec.matchConstraints.resourceRules")
 	for n := rules.First(); n.Valid(); n = n.Next() {
-		operations := memberOf(n, "operations")
-		names := textsIn(operations)
-		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return name != "DELETE" && name != "CONNECT" }) && !l.isMeant(o) {
-			l.At(o, Error, operations.Path(), "can never apply: %s", why)
+		operations := manifest.Member(n, "operations")
+		names := manifest.Texts(operations)
+		isOther := func(name string) bool { return name != "DELETE" && name != "CONNECT" }
+		if len(names) > 0 && !slices.ContainsFunc(names, isOther) {
+			found.At(o, finding.Error, operations.Path(), "can never apply: %s", why)
 		}
 	}
+	return found.Found
 }
 
 // apart returns a rule for each group, operation and resource.
@@ -230,10 +234,10 @@ func (r *namedRule) apart() (all []namedRule) {
 // includes reports whether all that another rule, which names one group, operation and resource, matches is matched.
 func (r *namedRule) includes(one *namedRule) bool {
 	all := func(names, of []string) bool {
-		return slices.Contains(names, anyName) || !slices.ContainsFunc(of, func(name string) bool { return !slices.Contains(names, name) })
+		return slices.Contains(names, AnyName) || !slices.ContainsFunc(of, func(name string) bool { return !slices.Contains(names, name) })
 	}
 	isNamed := slices.ContainsFunc(r.resources, func(name string) bool { return includesName(name, one.resources[0]) })
-	return len(r.names) == 0 && (r.scope == "" || r.scope == anyName || r.scope == one.scope) &&
+	return len(r.names) == 0 && (r.scope == "" || r.scope == AnyName || r.scope == one.scope) &&
 		isNamed && all(r.groups, one.groups) && all(r.versions, one.versions) && all(r.operations, one.operations)
 }
 
@@ -241,7 +245,20 @@ func (r *namedRule) includes(one *namedRule) bool {
 func includesName(name, other string) bool {
 	resource, subresource, _ := strings.Cut(name, "/")
 	otherResource, otherSubresource, _ := strings.Cut(other, "/")
-	return (resource == anyName || resource == otherResource) && (subresource == anyName || subresource == otherSubresource)
+	return (resource == AnyName || resource == otherResource) && (subresource == AnyName || subresource == otherSubresource)
+}
+
+// RulesInclude reports whether the resource rules of a list match all that the rules of another list match.
+func RulesInclude(list, others document.Node) bool {
+	rules := rulesIn(list)
+	for _, r := range rulesIn(others) {
+		for _, one := range r.apart() {
+			if !slices.ContainsFunc(rules, func(r namedRule) bool { return r.includes(&one) }) {
+				return false
+			}
+		}
+	}
+	return len(rules) > 0
 }
 
 // disjoint reports whether no request can match a rule of both lists. Resources that API servers serve in two groups are not
@@ -258,7 +275,7 @@ func disjoint(a, b []namedRule) bool {
 // meets reports whether a request may match two rules.
 func (r *namedRule) meets(other *namedRule) bool {
 	common := func(a, b []string) bool {
-		return slices.Contains(a, anyName) || slices.Contains(b, anyName) || slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
+		return slices.Contains(a, AnyName) || slices.Contains(b, AnyName) || slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 	}
 	areNamed := slices.ContainsFunc(r.resources, func(name string) bool {
 		return slices.ContainsFunc(other.resources, func(of string) bool { return includesName(name, of) || includesName(of, name) || crosses(name, of) })
@@ -270,8 +287,8 @@ func (r *namedRule) meets(other *namedRule) bool {
 func crosses(a, b string) bool {
 	resource, subresource, _ := strings.Cut(a, "/")
 	otherResource, otherSubresource, _ := strings.Cut(b, "/")
-	return (resource == anyName || otherResource == anyName || resource == otherResource) &&
-		(subresource == anyName || otherSubresource == anyName || subresource == otherSubresource)
+	return (resource == AnyName || otherResource == AnyName || resource == otherResource) &&
+		(subresource == AnyName || otherSubresource == AnyName || subresource == otherSubresource)
 }
 
 // isCohabitant reports whether a resource of the rule may be served in another group too.
@@ -286,7 +303,7 @@ func (r *namedRule) isCohabitant() bool {
 }
 
 // apartFrom finds a binding, or an exception, that has no request in common with its policy.
-func (j *inForce) apartFrom(o *manifest.Object, path string, policies []*manifest.Object) {
+func (j *judge) apartFrom(o *manifest.Object, path string, policies []*manifest.Object) {
 	list, _ := o.At(path + ".resourceRules")
 	rules := rulesIn(list)
 	if len(rules) == 0 || len(policies) == 0 {
@@ -298,12 +315,12 @@ func (j *inForce) apartFrom(o *manifest.Object, path string, policies []*manifes
 			return
 		}
 	}
-	j.At(o, Error, list.Path(), "must have something in common with what the %s '%s' matches, so that it applies to some request", policies[0].Kind, policies[0].Name)
+	j.At(o, finding.Error, list.Path(), "must have something in common with what the %s '%s' matches, so that it applies to some request", policies[0].Kind, policies[0].Name)
 }
 
 // fieldsOf finds fields of an APIResource that name no property of its schema.
-func (j *inForce) fieldsOf(o *manifest.Object, r *loadedResource) {
-	props := r.compiled.props
+func (j *judge) fieldsOf(r *Resource) {
+	o, props := r.From, r.Props
 	if o.Kind != "APIResource" || r.Operation != nil || props == nil || props.Type != "object" {
 		return
 	}
@@ -312,14 +329,14 @@ func (j *inForce) fieldsOf(o *manifest.Object, r *loadedResource) {
 		if n.Key() == "items" || n.Key() == "answer" || n.Str() == "" {
 			continue // of lists and answers, which have no schema here
 		}
-		if name, known := lostProperty(props, segmentsOfField(n.Str())); name != "" {
-			j.At(o, Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
+		if name, known := lostProperty(props, SegmentsOfField(n.Str())); name != "" {
+			j.At(o, finding.Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
 		}
 	}
 }
 
-// segmentsOfField returns the names of a path like '.meta.version'.
-func segmentsOfField(path string) []string {
+// SegmentsOfField returns the names of a path like '.meta.version'.
+func SegmentsOfField(path string) []string {
 	return strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
 }
 

@@ -1,20 +1,23 @@
-package policies
+// Package natives has the kinds of Kubernetes itself.
+package natives
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A native is a kind that every Kubernetes API server serves.
-type native struct {
-	plural     string
-	namespaced bool
+// A Native is a kind that every Kubernetes API server serves.
+type Native struct {
+	Plural     string
+	Namespaced bool
 }
 
-// natives are the kinds of Kubernetes itself, so that no server has to be asked about them. Their
+// Kinds are the kinds of Kubernetes itself, so that no server has to be asked about them. Their
 // versions come and go; what they are called and where they live does not.
-var natives = map[schema.GroupKind]native{
+var Kinds = map[schema.GroupKind]Native{
 	{Group: "", Kind: "ConfigMap"}:             {"configmaps", true},
 	{Group: "", Kind: "Endpoints"}:             {"endpoints", true},
 	{Group: "", Kind: "Event"}:                 {"events", true},
@@ -82,23 +85,25 @@ var natives = map[schema.GroupKind]native{
 	{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}: {"volumeattributesclasses", false},
 }
 
-// NativeResource returns the plural name of one of Kubernetes' own kinds, and whether its objects are in namespaces.
-func NativeResource(kind schema.GroupKind) (plural string, namespaced, found bool) {
-	n, found := natives[kind]
-	return n.plural, n.namespaced, found
+// CoreResources are the resources of Kubernetes' core group: of its kinds, and two more that are not stored.
+func CoreResources() []string {
+	all := []string{"bindings", "componentstatuses"}
+	for kind, n := range Kinds {
+		if kind.Group == "" {
+			all = append(all, n.Plural)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
-// resourcesWithKind returns the resources that serve a kind: Kubernetes' own, or the ones that the files describe.
-func resourcesWithKind(resources []loadedResource) func(schema.GroupKind) (plurals []string, known bool) {
-	return func(k schema.GroupKind) (plurals []string, known bool) {
-		if n, ok := natives[k]; ok {
-			return []string{n.plural}, true
+// UndottedGroups are Kubernetes' own groups whose names have no dot.
+func UndottedGroups() []string {
+	groups := map[string]bool{"extensions": true} // of older versions
+	for kind := range Kinds {
+		if kind.Group != "" && !strings.Contains(kind.Group, ".") {
+			groups[kind.Group] = true
 		}
-		for _, r := range resources {
-			if r.Group == k.Group && r.Names.Kind == k.Kind && !slices.Contains(plurals, r.Names.Plural) {
-				plurals = append(plurals, r.Names.Plural)
-			}
-		}
-		return plurals, len(plurals) > 0
 	}
+	return slices.Sorted(maps.Keys(groups))
 }

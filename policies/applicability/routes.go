@@ -1,4 +1,4 @@
-package policies
+package applicability
 
 import (
 	"errors"
@@ -32,18 +32,18 @@ type Route struct {
 // target returns the segments that paths begin with at the upstream.
 func (r *Route) target() []string {
 	if r.Target != "" {
-		return segmentsOf(r.Target)
+		return SegmentsOf(r.Target)
 	}
-	return segmentsOf(r.PathPrefix)
+	return SegmentsOf(r.PathPrefix)
 }
 
 // place is how scopes name the route.
-func (r *Route) place() *resource.Place {
+func (r *Route) Place() *resource.Place {
 	return &resource.Place{Host: r.Host, Upstream: r.Upstream, Route: r.Name}
 }
 
 // words name the route to the author of a file.
-func (r *Route) words() string {
+func (r *Route) Words() string {
 	if r.Name != "" {
 		return "the route '" + r.Name + "'"
 	}
@@ -54,60 +54,61 @@ func (r *Route) words() string {
 	return fmt.Sprintf("the route of %s and the prefix '%s'", host, r.PathPrefix)
 }
 
-// servedResource is a resource with paths of its own, and the line of a file that says so.
-type servedResource struct {
+// Served is a resource with paths of its own, and the line of a file that says so.
+type Served struct {
 	*resource.Resource
 	// form is the position of the objects' form in the file, paths that of the paths.
-	form, paths Finding
+	form, paths finding.Finding
 }
 
-// servedIn returns the resources of the files that have paths of their own.
-func servedIn(resources []loadedResource) []servedResource {
-	var served []servedResource
-	for _, r := range resources {
+// Served returns the resources of the files that have paths of their own.
+func (x *Index) Served() []Served {
+	var served []Served
+	for _, r := range x.Resources {
 		if len(r.Paths) == 0 {
 			continue
 		}
-		form, paths := r.at.path, r.at.path
-		if r.at.from.Kind == "APIResource" {
+		form, paths := r.At, r.At
+		if r.From.Kind == "APIResource" {
 			form, paths = "spec.envelope", "spec.paths"
 		}
-		at := func(path string) Finding { return finding.Of(r.at.from, path) }
-		served = append(served, servedResource{r.Resource, at(form), at(paths)})
+		at := func(path string) finding.Finding { return finding.Of(r.From, path) }
+		served = append(served, Served{r.Resource, at(form), at(paths)})
 	}
 	return served
 }
 
-// A namedPlace is a route as scopes name it, and as messages do.
-type namedPlace struct {
+// A NamedPlace is a route as scopes name it, and as messages do.
+type NamedPlace struct {
 	*resource.Place
-	words string
+	Words string
 }
 
-func configuredPlaces(routes []Route) []namedPlace {
-	all := make([]namedPlace, len(routes))
+// ConfiguredPlaces names the routes of the configuration.
+func ConfiguredPlaces(routes []Route) []NamedPlace {
+	all := make([]NamedPlace, len(routes))
 	for i := range routes {
-		all[i] = namedPlace{routes[i].place(), routes[i].words()}
+		all[i] = NamedPlace{routes[i].Place(), routes[i].Words()}
 	}
 	return all
 }
 
-// twins finds resources at the same path that one route would have to serve.
-func (s *Set) twins(places []namedPlace) []Finding {
-	var found []Finding
+// AreApart finds resources at the same path that one route would have to serve.
+func AreApart(registry *resource.Registry, all []Served, places []NamedPlace) []finding.Finding {
+	var found []finding.Finding
 	for _, at := range places {
-		_, err := s.registry.Within(at.Place)
-		for _, one := range parts(err) {
+		_, err := registry.Within(at.Place)
+		for _, one := range Joined(err) {
 			var twin *resource.TwinError
 			if !errors.As(one, &twin) {
 				continue
 			}
-			for _, r := range s.served {
+			for _, r := range all {
 				if r.Resource != twin.Resource {
 					continue
 				}
 				f := r.paths
-				f.Message = fmt.Sprintf("%s, as both are for %s; `hosts`, `upstream` and `route` keep them apart", twin, at.words)
+				f.Message = fmt.Sprintf("%s, as both are for %s; `hosts`, `upstream` and `route` keep them apart", twin, at.Words)
 				if !slices.Contains(found, f) {
 					found = append(found, f)
 				}
@@ -117,50 +118,50 @@ func (s *Set) twins(places []namedPlace) []Finding {
 	return found
 }
 
-// leftOpen finds described paths that a route outside of the scope sends to the same upstream, so
+// LeftOpen finds described paths that a route outside of the scope sends to the same upstream, so
 // that they pass undescribed.
-func leftOpen(served []servedResource, routes []Route) []Finding {
-	var found []Finding
+func LeftOpen(served []Served, routes []Route) []finding.Finding {
+	var found []finding.Finding
 	for _, s := range served {
 		for _, r := range routes {
-			if s.Scope.Covers(r.place()) || r.IsClosed || r.Kubernetes {
+			if s.Scope.Covers(r.Place()) || r.IsClosed || r.Kubernetes {
 				continue
 			}
-			path := servedBy(r, s.Paths, routes)
-			isDescribed := slices.ContainsFunc(routes, func(other Route) bool { return other.Upstream == r.Upstream && s.Scope.Covers(other.place()) })
+			path := ServedBy(r, s.Paths, routes)
+			isDescribed := slices.ContainsFunc(routes, func(other Route) bool { return other.Upstream == r.Upstream && s.Scope.Covers(other.Place()) })
 			if path == "" || !isDescribed {
 				continue
 			}
 			f := s.paths
-			f.Severity = Warning
+			f.Severity = finding.Warning
 			f.Message = fmt.Sprintf("requests for '%s' by %s pass to the upstream '%s' as if nothing described them: widen `hosts`, `upstream` or `route`, "+
-				"or set `undescribed: Deny` for that route", path, r.words(), r.Upstream)
+				"or set `undescribed: Deny` for that route", path, r.Words(), r.Upstream)
 			found = append(found, f)
 		}
 	}
 	return found
 }
 
-// misplaced finds resources that an upstream of the dialect Kubernetes serves, although their
+// Misplaced finds resources that an upstream of the dialect Kubernetes serves, although their
 // objects are not of Kubernetes' form. The gateway would ask such a backend by dry runs, which an
 // plain API carries out.
 //
 // A file describes its paths for every host. If another host has an upstream of the dialect Plain
 // for them, the file may be meant for that host alone, so that the finding is a warning.
-func misplaced(served []servedResource, routes []Route) []Finding {
-	var found []Finding
+func Misplaced(served []Served, routes []Route) []finding.Finding {
+	var found []finding.Finding
 	for _, b := range served {
 		if b.Envelope != resource.Bare {
 			continue
 		}
 		for _, r := range routes {
-			path := servedBy(r, b.Paths, routes)
-			if path == "" || !r.Kubernetes || !b.Scope.Covers(r.place()) {
+			path := ServedBy(r, b.Paths, routes)
+			if path == "" || !r.Kubernetes || !b.Scope.Covers(r.Place()) {
 				continue
 			}
 			f := b.form
 			if elsewhere(r.Host, b.Paths, routes) {
-				f.Severity = Warning
+				f.Severity = finding.Warning
 				f.Message = fmt.Sprintf("requests for '%s' on %s go to the upstream '%s', whose dialect is Kubernetes, although the objects are not of Kubernetes' form; "+
 					"only an upstream of the dialect Plain can serve them", path, hostWords(r.Host), r.Upstream)
 			} else {
@@ -184,18 +185,18 @@ func hostWords(host string) string {
 // elsewhere reports whether an upstream of the dialect Plain serves the paths on another host.
 func elsewhere(host string, paths []string, routes []Route) bool {
 	for _, r := range routes {
-		if !r.Kubernetes && r.Host != host && servedBy(r, paths, routes) != "" {
+		if !r.Kubernetes && r.Host != host && ServedBy(r, paths, routes) != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// servedBy returns the first of a resource's paths with requests that a route leads to its
+// ServedBy returns the first of a resource's paths with requests that a route leads to its
 // upstream, "" if there is none.
-func servedBy(r Route, paths []string, routes []Route) string {
+func ServedBy(r Route, paths []string, routes []Route) string {
 	for _, p := range paths {
-		pattern := segmentsOf(p)
+		pattern := SegmentsOf(p)
 		if strings.Contains(p, "{name}") {
 			pattern = append(pattern, "{subresource}")
 		}
@@ -223,11 +224,11 @@ func meets(r Route, pattern []string) bool {
 // hidden reports whether a longer prefix of the same host takes all requests that a path template
 // matches.
 func hidden(r Route, pattern []string, routes []Route) bool {
-	asked := segmentsOf(r.PathPrefix) // what clients ask for
+	asked := SegmentsOf(r.PathPrefix) // what clients ask for
 	own := len(asked)
 	pattern = append(asked, pattern[len(r.target()):]...)
 	for _, other := range routes {
-		prefix := segmentsOf(other.PathPrefix)
+		prefix := SegmentsOf(other.PathPrefix)
 		if other.Host == r.Host && len(prefix) > own && len(prefix) <= len(pattern) && slices.Equal(prefix, pattern[:len(prefix)]) {
 			return true
 		}
@@ -235,7 +236,18 @@ func hidden(r Route, pattern []string, routes []Route) bool {
 	return false
 }
 
-// segmentsOf cuts a path, or a path template, into its segments.
-func segmentsOf(path string) []string {
+// SegmentsOf cuts a path, or a path template, into its segments.
+func SegmentsOf(path string) []string {
 	return strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
+}
+
+// Joined are the errors that were joined.
+func Joined(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
