@@ -86,7 +86,7 @@ func TestAuditEvents(t *testing.T) {
 	w.ask(t, "GET", "/healthz", "")
 	got := w.events(t, to)
 	const file = "testdata/audit.txt"
-	if *update {
+	if *isUpdate {
 		testutil.WriteFile(t, file, got)
 	}
 	want, err := os.ReadFile(file)

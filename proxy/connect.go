@@ -18,52 +18,52 @@ import (
 )
 
 // connect is the way of a request that leads to somewhere else than to a stored object, such as into a pod.
-func (h *handler) connect() error {
-	if err := h.readOpaque(); err != nil { // what another server is sent is not for the gateway to read
+func connect(r *request) error {
+	if err := readOpaque(r); err != nil { // what another server is sent is not for the gateway to read
 		return err
 	}
-	if err := h.admitConnect(); err != nil {
+	if err := admitConnect(r); err != nil {
 		return err
 	}
-	if err := h.forwardConnect(); err != nil {
+	if err := forwardConnect(r); err != nil {
 		return err
 	}
-	return h.answerConnect()
+	return answerConnect(r)
 }
 
 // resolveConnect finds out whether the request, which is not about an object itself, connects, and which protocol it may
 // go on in.
-func (h *handler) resolveConnect() {
-	head, i := &h.incoming.Head, &h.request.Info
-	isAllowed := h.route.backend.upgrades.allows(i)
+func resolveConnect(r *request) {
+	head, i := &r.incoming.Head, &r.Info
+	isAllowed := r.route.backend.upgrades.allows(i)
 	if isAllowed && !i.Connect && i.IsResource {
 		// What no policy file says is an object is not taken for one here.
 		i.Connect = string(head.Method) == http.MethodGet || string(head.Method) == http.MethodPost && !head.HasBody()
 		isAllowed = i.Connect
 	}
 	if isAllowed && isTunnelled(head.Upgrade) {
-		h.upgrade.protocol = head.Upgrade
+		r.upgrade.protocol = head.Upgrade
 	}
 }
 
 // readOpaque reads the body of a request to another server, whole and within bounds, whatever it is.
-func (h *handler) readOpaque() error {
-	i := &h.request.Info
+func readOpaque(r *request) error {
+	i := &r.Info
 	switch {
-	case !h.incoming.Head.HasBody():
-	case h.upgrade.protocol != nil:
+	case !r.incoming.Head.HasBody():
+	case r.upgrade.protocol != nil:
 		return status.BadRequest("a request that asks for an upgrade may not have a body")
 	case i.Subresource != "proxy":
 		return status.BadRequest("a request to '%s/%s' may not have a body", i.GroupResource(), i.Subresource)
 	}
-	return h.body.readOpaque()
+	return readOpaqueBody(r)
 }
 
 // admitConnect runs the policies on CONNECT. The object that they see are the options in the query, as in Kubernetes.
-func (h *handler) admitConnect() error {
-	w := h.write
-	w.Begin(h.request)
-	if !w.Info.Connect || !h.scope.rules.policies.Concerns(&w.Info, admission.Connect) {
+func admitConnect(r *request) error {
+	w := r.attempt.Write
+	w.Begin(r.Request)
+	if !w.Info.Connect || !r.scope.rules.policies.Concerns(&w.Info, admission.Connect) {
 		return nil
 	}
 	options, err := w.Info.ConnectOptions()
@@ -75,60 +75,60 @@ func (h *handler) admitConnect() error {
 		if err != nil {
 			return err
 		}
-		if w.Object, err = h.request.Parse(text, h.request.Limits.Stored); err != nil {
+		if w.Object, err = r.Parse(text, r.Limits.Stored); err != nil {
 			return notJSON(err)
 		}
 	}
-	h.admission.validateAs(w, admission.Connect)
-	if err := h.admission.Decide(); err != nil {
-		return h.permission.orForbidden(err)
+	validateAs(r, w, admission.Connect)
+	if err := decide(r); err != nil {
+		return orForbidden(r, err)
 	}
 	return nil
 }
 
 // forwardConnect sends the request on, with the upgrade that it asks for if that is allowed.
-func (h *handler) forwardConnect() (err error) {
-	i := &h.request.Info
+func forwardConnect(r *request) (err error) {
+	i := &r.Info
 	m := storage.Message{
 		// To look into a container is not to read an object.
-		IsSafe: h.upgrade.protocol == nil && i.Verb == resource.VerbGet && i.Subresource == "proxy",
+		IsSafe: r.upgrade.protocol == nil && i.Verb == resource.VerbGet && i.Subresource == "proxy",
 	}
 	switch i.Verb {
 	case resource.VerbCreate, resource.VerbUpdate, resource.VerbPatch:
-		if m.Body = h.request.Body; m.Body == nil {
+		if m.Body = r.Body; m.Body == nil {
 			m.Body = []byte{} // an empty one
 		}
 	default:
-		if len(h.request.Body) > 0 {
-			m.Body = h.request.Body
+		if len(r.Body) > 0 {
+			m.Body = r.Body
 		}
 	}
-	h.upgrade.tunnel, err = h.request.Connect(&h.route.backend.storage, &m, h.upgrade.protocol)
+	r.upgrade.tunnel, err = r.Connect(&r.route.backend.storage, &m, r.upgrade.protocol)
 	return err
 }
 
 // answerConnect passes the answer on as it is: an error of another server is not one of the API.
-func (h *handler) answerConnect() error {
+func answerConnect(r *request) error {
 	switch {
-	case h.upgrade.tunnel != nil:
-		h.request.Response.Start(http.StatusSwitchingProtocols)
-	case h.request.Info.Subresource != "proxy":
-		return h.completeAnswer(&h.request.Info)
+	case r.upgrade.tunnel != nil:
+		r.Response.Start(http.StatusSwitchingProtocols)
+	case r.Info.Subresource != "proxy":
+		return completeAnswer(r, &r.Info)
 	default:
-		h.addWarnings()
+		addWarnings(r)
 	}
 	return nil
 }
 
 // checkOpened refuses an extended CONNECT whose answer is a 2xx without a tunnel: its client would take that for an open
 // WebSocket.
-func (h *handler) checkOpened() error {
-	r := &h.request.Response
-	if !h.incoming.Head.IsExtendedConnect() || h.upgrade.tunnel != nil || r.Status()/100 != 2 {
+func checkOpened(r *request) error {
+	answer := &r.Response
+	if !r.incoming.Head.IsExtendedConnect() || r.upgrade.tunnel != nil || answer.Status()/100 != 2 {
 		return nil
 	}
-	code := r.Status()
-	r.Discard()
+	code := answer.Status()
+	answer.Discard()
 	return status.Coded(http.StatusBadGateway, fmt.Sprintf("the handshake of WebSocket was answered %d, which opens none", code))
 }
 
@@ -186,12 +186,12 @@ func isTunnelled(protocol []byte) bool {
 
 // refuseUpgrade refuses a request that asks for a protocol which is not allowed for its path, if the path is described, or if
 // only the other protocol answers to it.
-func (h *handler) refuseUpgrade() error {
-	head := &h.incoming.Head
+func refuseUpgrade(r *request) error {
+	head := &r.incoming.Head
 	switch {
-	case h.upgrade.protocol != nil || !isTunnelled(head.Upgrade):
+	case r.upgrade.protocol != nil || !isTunnelled(head.Upgrade):
 		return nil
-	case !h.route.backend.kind.servesUpgrades():
+	case !r.route.backend.kind.servesUpgrades():
 	case head.IsExtendedConnect():
 		return status.BadRequest("an upgrade to the protocol '%s' is not allowed for the path '%s'", head.Upgrade, pathOf(head.Target))
 	default:
@@ -213,53 +213,53 @@ func under(path, prefix string) bool {
 }
 
 // passUndescribed is the way of a request that no file describes.
-func (h *handler) passUndescribed() error {
-	at(h.trail.story, explaining.Others, nil)
-	return h.passThrough()
+func passUndescribed(r *request) error {
+	at(r.trail.story, explaining.Others, nil)
+	return passThrough(r)
 }
 
 // passThrough is the way of a request to a plain API that no file describes: it passes as it came, with
 // whatever method, body and protocol, and so does the answer, unless the route is closed to such requests.
-func (h *handler) passThrough() (err error) {
-	if h.isTriedUnread {
-		defer h.addWarnings()
-	} else if err := h.route.admit(&h.incoming.Head, &h.request.Info); err != nil {
+func passThrough(r *request) (err error) {
+	if r.isUnreadable {
+		defer addWarnings(r)
+	} else if err := r.route.admit(&r.incoming.Head, &r.Info); err != nil {
 		return err
 	}
-	return h.forward(false)
+	return forward(r, false)
 }
 
 // forward sends the request as it came. isRead says that its body was read already.
-func (h *handler) forward(isRead bool) (err error) {
-	head := &h.incoming.Head
-	m := storage.Message{IsSafe: h.request.IsRead() && !head.HasBody() && head.Upgrade == nil}
+func forward(r *request, isRead bool) (err error) {
+	head := &r.incoming.Head
+	m := storage.Message{IsSafe: r.IsRead() && !head.HasBody() && head.Upgrade == nil}
 	switch {
-	case len(h.request.Body) > 0: // which was read, and may have been decoded
-		m.Body = h.request.Body
+	case len(r.Body) > 0: // which was read, and may have been decoded
+		m.Body = r.Body
 	case !head.HasBody():
 		if head.HasLength() {
 			m.Body = []byte{}
 		}
 		if isTunnelled(head.Upgrade) {
-			h.upgrade.protocol = head.Upgrade
+			r.upgrade.protocol = head.Upgrade
 		}
 	case isRead:
-		m.Body = h.request.Body
-	case h.incoming.HasArrived(), h.keepsBody():
-		if err := h.body.readOpaque(); err != nil {
+		m.Body = r.Body
+	case r.incoming.HasArrived(), keepsBody(r):
+		if err := readOpaqueBody(r); err != nil {
 			return err
 		}
-		m.Body = h.request.Body
+		m.Body = r.Body
 	default:
-		m.Upload = h.incoming.Upload(h.request.IsLastingCall())
-		if limit := h.request.Limits.Upload; limit > 0 {
+		m.Upload = r.incoming.Upload(r.IsLastingCall())
+		if limit := r.Limits.Upload; limit > 0 {
 			if m.Upload.Length() > limit {
 				return tooLong(limit)
 			}
 			m.Upload = &boundedUpload{Upload: m.Upload, limit: limit, left: limit}
 		}
 	}
-	h.upgrade.tunnel, err = h.request.Connect(&h.route.backend.storage, &m, h.upgrade.protocol)
+	r.upgrade.tunnel, err = r.Connect(&r.route.backend.storage, &m, r.upgrade.protocol)
 	return err
 }
 

@@ -10,45 +10,45 @@ import (
 
 // checkContract compares the request with what an OpenAPI document says of it beside its body. What is wrong with the
 // parameters of a request with an object is named with everything that is wrong with the object.
-func (h *handler) checkContract() error {
-	at(h.trail.story, explaining.Contract, nil)
-	i, head, o := &h.request.Info, &h.incoming.Head, h.scope.operation
+func checkContract(r *request) error {
+	at(r.trail.story, explaining.Contract, nil)
+	i, head, o := &r.Info, &r.incoming.Head, r.scope.operation
 	if o == nil {
 		return nil
 	}
 	if ok, challenge := o.Authenticates(i, head); !ok {
-		h.who.challenge = challenge
+		r.who.challenge = challenge
 		return status.Unauthorized("the request must have the credentials that the API's document asks for")
 	}
-	failures := o.Check(i, head, h.admission.frame)
-	h.admission.noteWrong(failures)
+	failures := o.Check(i, head, r.frame)
+	noteWrong(r, failures)
 	switch {
 	case len(failures) == 0:
 		return nil
-	case h.scope.isOpaque(h.request) || h.scope.scaler != nil:
-		return h.request.Invalid(i.Name, failures, 0)
+	case r.scope.isOpaque(r.Request) || r.scope.scaler != nil:
+		return r.Invalid(i.Name, failures, 0)
 	}
-	h.admission.parameters = failures
+	r.parameters = failures
 	return nil
 }
 
 // watchAnswers lets answers to the request be checked against what its document declares.
-func (h *handler) watchAnswers() error {
-	r := h.request
-	name := r.Info.Resource
-	if r.Info.Documented != nil {
-		name = r.Info.Template
+func watchAnswers(r *request) error {
+	asked := r.Request
+	name := asked.Info.Resource
+	if asked.Info.Documented != nil {
+		name = asked.Info.Template
 	}
-	if r.Info.Subresource != "" {
-		name += "/" + r.Info.Subresource
+	if asked.Info.Subresource != "" {
+		name += "/" + asked.Info.Subresource
 	}
-	kind, set, described, about := h.route.backend.kind, h.set, r.Resource, r.Info
-	h.trail.answers = h.gateway.observers.answers.Watch(responses.Subject{
-		Upstream: h.route.backend.name, Resource: name, Verb: r.Info.Verb, Method: string(r.Head.Method),
-	}, r.Limits, func(verb resource.Verb) *contract.Operation {
+	kind, set, described, about := r.route.backend.kind, r.set, asked.Resource, asked.Info
+	r.trail.answers = r.gateway.observers.answers.Watch(responses.Subject{
+		Upstream: r.route.backend.name, Resource: name, Verb: asked.Info.Verb, Method: string(asked.Head.Method),
+	}, asked.Limits, func(verb resource.Verb) *contract.Operation {
 		about.Verb = verb
 		return kind.operation(set, described, &about)
 	})
-	r.Exchanges.Watcher = h.trail.answers
+	asked.Exchanges.Watcher = r.trail.answers
 	return nil
 }

@@ -27,83 +27,83 @@ func newCORS(c *config.CORS) *cors.Policy {
 }
 
 // noteGrants remembers what the backend's answer lets the scripts of other origins read.
-func noteGrants(h *handler) {
-	if r := &h.request.Response; h.incoming.Head.Has(message.FieldOrigin) && h.route != nil && h.route.cors == nil && r.Status() > 0 && !r.IsOwn() {
-		h.route.backend.grants.Note(&h.incoming.Head, placeOf(h), &r.Response, h.request.Started)
+func noteGrants(r *request) {
+	if answer := &r.Response; r.incoming.Head.Has(message.FieldOrigin) && r.route != nil && r.route.cors == nil && answer.Status() > 0 && !answer.IsOwn() {
+		r.route.backend.grants.Note(&r.incoming.Head, placeOf(r), &answer.Response, r.Started)
 	}
 }
 
 // shareAnswer lets scripts of other origins read the answer as far as the route says so, or else the backend of its
 // own answers. An answer of the backend says so itself.
-func shareAnswer(h *handler) {
-	head, r := &h.incoming.Head, &h.request.Response
+func shareAnswer(r *request) {
+	head, answer := &r.incoming.Head, &r.Response
 	switch {
-	case h.route == nil || h.upgrade.tunnel != nil:
-	case h.route.cors != nil:
-		h.route.cors.Apply(head, &r.Response)
-	case r.IsOwn() && head.Has(message.FieldOrigin):
-		h.route.backend.grants.Share(head, placeOf(h), &r.Response, func(q *cors.Question) (*message.Response, error) { return askPreflight(h, q) })
+	case r.route == nil || r.upgrade.tunnel != nil:
+	case r.route.cors != nil:
+		r.route.cors.Apply(head, &answer.Response)
+	case answer.IsOwn() && head.Has(message.FieldOrigin):
+		r.route.backend.grants.Share(head, placeOf(r), &answer.Response, func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
 	}
 }
 
 // shareKnown does so for an answer to a request about which the backend cannot be asked: a head that was refused, or
 // a request in which the gateway failed. What is known of the path counts.
-func shareKnown(h *handler, r *message.Response) {
-	head, route := &h.incoming.Head, h.route
+func shareKnown(r *request, answer *message.Response) {
+	head, route := &r.incoming.Head, r.route
 	if !head.Has(message.FieldOrigin) {
 		return
 	}
 	if route == nil {
-		choice := h.gateway.routes.find(listenerOf(h), head)
+		choice := r.gateway.routes.find(listenerOf(r), head)
 		if choice == nil {
 			return
 		}
 		route = choice.routes[0]
-		if h.request.Resource == nil && len(head.Target) > 0 {
-			resolver := h.gateway.scopesOf(h.set).resolver(route)
+		if r.Resource == nil && len(head.Target) > 0 {
+			resolver := r.gateway.scopesOf(r.set).resolver(route)
 			info, described, _ := resolver.Resolve(str(head.Method), head.Target)
-			h.request.SetSubject(&info, described)
+			r.SetSubject(&info, described)
 		}
 	}
 	if route.cors != nil {
-		route.cors.Apply(head, r)
+		route.cors.Apply(head, answer)
 		return
 	}
-	route.backend.grants.ShareKnown(head, placeOf(h), r)
+	route.backend.grants.ShareKnown(head, placeOf(r), answer)
 }
 
 // askTimeout bounds how long an answer of the gateway waits for the backend's word about it.
 const askTimeout = time.Second
 
 // askPreflight asks the backend what a browser would ask it before the request.
-func askPreflight(h *handler, q *cors.Question) (*message.Response, error) {
-	q.Target, q.Host = str(h.incoming.Head.Target), h.request.From.Host
-	span := tracing.Ask(h.trail.spans.Context(), http.MethodOptions)
+func askPreflight(r *request, q *cors.Question) (*message.Response, error) {
+	q.Target, q.Host = str(r.incoming.Head.Target), r.From.Host
+	span := tracing.Ask(r.trail.spans.Context(), http.MethodOptions)
 	head := q.AppendHead(nil)
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(message.Response)
-	err := h.route.backend.client.Do(&upstream.Request{
+	err := r.route.backend.client.Do(&upstream.Request{
 		Head: head, Idempotent: true,
-		Whole: maxPreflight, Deadline: time.Now().Add(askTimeout), Client: h.incoming.Client,
+		Whole: maxPreflight, Deadline: time.Now().Add(askTimeout), Client: r.incoming.Client,
 	}, answer)
-	spans.Asked(span, &h.route.backend.storage, q.Target, answer.Status(), err)
+	spans.Asked(span, &r.route.backend.storage, q.Target, answer.Status(), err)
 	return answer, err
 }
 
 // takeForAnonymous lets a preflight to a plain API pass by a client that is not known, and reports whether it is one:
 // browsers send preflights without credentials. Limits take it for anonymous.
-func takeForAnonymous(h *handler) bool {
-	head := &h.incoming.Head
-	if h.route.backend.grants == nil || head.Has(message.FieldAuthorization) || !cors.IsPreflight(head) {
+func takeForAnonymous(r *request) bool {
+	head := &r.incoming.Head
+	if r.route.backend.grants == nil || head.Has(message.FieldAuthorization) || !cors.IsPreflight(head) {
 		return false
 	}
-	h.who.user, h.who.challenge = h.gateway.anonymous, ""
+	r.who.user, r.who.challenge = r.gateway.anonymous, ""
 	return true
 }
 
 // answerPreflight answers a preflight by what the route says of CORS.
-func (h *handler) answerPreflight() error {
-	if h.route.cors.Answers(&h.incoming.Head, &h.request.Response.Response) {
+func answerPreflight(r *request) error {
+	if r.route.cors.Answers(&r.incoming.Head, &r.Response.Response) {
 		return errServed
 	}
 	return nil
@@ -111,15 +111,15 @@ func (h *handler) answerPreflight() error {
 
 // relayPreflight answers a preflight of a client that is not known by what the backend says of CORS. The backend
 // gets what a browser asks and nothing else of the request.
-func (h *handler) relayPreflight() error {
-	if h.who.refusal == nil {
+func relayPreflight(r *request) error {
+	if r.who.refusal == nil {
 		return nil
 	}
-	answer, err := cors.Relay(&h.incoming.Head, func(q *cors.Question) (*message.Response, error) { return askPreflight(h, q) })
+	answer, err := cors.Relay(&r.incoming.Head, func(q *cors.Question) (*message.Response, error) { return askPreflight(r, q) })
 	if err != nil {
 		return err
 	}
-	cors.CopyGrant(&h.request.Response.Response, answer)
+	cors.CopyGrant(&r.Response.Response, answer)
 	return errServed
 }
 
@@ -128,30 +128,30 @@ const maxPreflight = 64 << 10
 
 // answerFailure answers a request in which the gateway failed with a 500 that shows nothing of that. If that fails
 // too, the server answers.
-func answerFailure(h *handler) {
+func answerFailure(r *request) {
 	defer func() { _ = recover() }()
-	h.incoming.Linger()
-	var r storage.Response
-	if h.incoming.Refusal != nil {
-		h.trail.nameNew() // no more of its head is used
+	r.incoming.Linger()
+	var answer storage.Response
+	if r.incoming.Refusal != nil {
+		r.trail.nameNew() // no more of its head is used
 	}
 	e := status.From(errPanic)
-	code, contentType, body := formOf(h, e)
-	writeRefusal(&r, e, code, contentType, body)
-	showNames(h, &r)
-	shareKnown(h, &r.Response)
-	h.incoming.Send(&r.Response)
+	code, contentType, body := formOf(r, e)
+	writeRefusal(&answer, e, code, contentType, body)
+	showNames(r, &answer)
+	shareKnown(r, &answer.Response)
+	r.incoming.Send(&answer.Response)
 }
 
 // placeOf returns where in the API a request is, for what is remembered about places: what a file describes is one for
 // all objects, and any other path counts by its first segments.
-func placeOf(h *handler) string {
-	i := &h.request.Info
-	r := h.request.Resource
-	if r == nil {
-		return firstSegments(str(pathOf(h.incoming.Head.Target)))
+func placeOf(r *request) string {
+	i := &r.Info
+	described := r.Resource
+	if described == nil {
+		return firstSegments(str(pathOf(r.incoming.Head.Target)))
 	}
-	place := r.GroupResource().String() + "/" + i.Subresource
+	place := described.GroupResource().String() + "/" + i.Subresource
 	if i.Name != "" {
 		place += "/{name}"
 	}
@@ -170,13 +170,13 @@ func firstSegments(path string) string {
 }
 
 // options is the way of OPTIONS to a plain API: it alone knows what it answers.
-func (plainKind) options(h *handler) error { return h.passThrough() }
+func (plainKind) options(r *request) error { return passThrough(r) }
 
 // options answers which methods there are (RES-4).
-func (kubernetesKind) options(h *handler) error {
-	r := &h.request.Response
-	r.Start(http.StatusNoContent)
-	r.Add("Allow", methodsOf(h, ""))
+func (kubernetesKind) options(r *request) error {
+	answer := &r.Response
+	answer.Start(http.StatusNoContent)
+	answer.Add("Allow", methodsOf(r, ""))
 	return nil
 }
 

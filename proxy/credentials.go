@@ -16,21 +16,21 @@ var clientsCredentials = message.Fields(message.FieldAuthorization, message.Fiel
 
 // tell makes the header lines that identify the user to the backend, for every request that is made
 // of this one: the write, and what is read or tried first.
-func (w *who) tell(h *handler, p *identity.Principal) (err error) {
-	impersonates := h.incoming.Head.Has(message.FieldImpersonate)
-	w.lines = append(w.lines[:0], h.request.From.Lines...)
-	switch h.route.backend.credentials {
+func (w *who) tell(r *request, p *identity.Principal) (err error) {
+	impersonates := r.incoming.Head.Has(message.FieldImpersonate)
+	w.lines = append(w.lines[:0], r.From.Lines...)
+	switch r.route.backend.credentials {
 	case config.FrontProxyCredentials:
 		w.lines, err = p.AppendRemote(w.lines)
 	case config.ImpersonateCredentials:
-		if w.lines, err = h.route.backend.authorize(w.lines); err != nil {
+		if w.lines, err = r.route.backend.authorize(w.lines); err != nil {
 			return status.ServiceUnavailable("the gateway has no account now by which to ask the backend", 1)
 		}
 		w.lines, err = p.AppendImpersonate(w.lines)
 	default:
 		if impersonates { // which only trusted proxies may
 			// The backend knows whether they may; to policies the user is who it will be to the backend.
-			if w.user, err = identity.Impersonated((*impersonationLines)(&h.incoming.Head)); err != nil {
+			if w.user, err = identity.Impersonated((*impersonationLines)(&r.incoming.Head)); err != nil {
 				return err
 			}
 			if w.user.Name == "" {
@@ -41,14 +41,14 @@ func (w *who) tell(h *handler, p *identity.Principal) (err error) {
 	}
 	switch {
 	case err != nil:
-		return status.Forbidden(h.request.Info.GroupResource(), h.request.Info.Name, err.Error())
+		return status.Forbidden(r.Info.GroupResource(), r.Info.Name, err.Error())
 	case impersonates:
 		return errMayNotImpersonate
 	}
-	h.request.From.Lines = w.lines
-	h.request.From.Stripped |= clientsCredentials
-	if h.incoming.Head.Upgrade != nil {
-		withholdTokens(&h.incoming.Head)
+	r.From.Lines = w.lines
+	r.From.Stripped |= clientsCredentials
+	if r.incoming.Head.Upgrade != nil {
+		withholdTokens(&r.incoming.Head)
 	}
 	return nil
 }

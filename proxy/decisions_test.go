@@ -164,7 +164,7 @@ func TestDecisionLog(t *testing.T) {
 		got = v.find.ReplaceAllString(got, v.put)
 	}
 	const golden = "testdata/decisions.jsonl"
-	if *update {
+	if *isUpdate {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -2,21 +2,21 @@ package proxy
 
 import "github.com/admission-gateway/gateway/internal/storage"
 
-// delete is the way of a deletion, whose body is at most DeleteOptions, or what the API's document says.
-func (h *handler) delete(w *storage.Write) error {
-	if err := h.decodeDeletion(w); err != nil {
+// deleteObject is the way of a deletion, whose body is at most DeleteOptions, or what the API's document says.
+func deleteObject(r *request, w *storage.Write) error {
+	if err := decodeDeletion(r, w); err != nil {
 		return err
 	}
-	return h.deleteWhole(w)
+	return deleteWhole(r, w)
 }
 
 // deleteWhole deletes one object, or a collection that the backend deletes itself.
-func (h *handler) deleteWhole(w *storage.Write) error {
-	s := h.scope.storage
+func deleteWhole(r *request, w *storage.Write) error {
+	s := r.scope.storage
 	if err := s.PrepareForDelete(w); err != nil {
 		return err
 	}
-	err := h.admission.Validate(w)
+	err := validate(r, w)
 	if w.Failed != nil {
 		return w.Failed
 	}
@@ -27,33 +27,33 @@ func (h *handler) deleteWhole(w *storage.Write) error {
 }
 
 // deleteCollection is the way of the deletion of a collection.
-func (h *handler) deleteCollection(w *storage.Write) error {
-	if err := h.decodeDeletion(w); err != nil {
+func deleteCollection(r *request, w *storage.Write) error {
+	if err := decodeDeletion(r, w); err != nil {
 		return err
 	}
-	objects, err := h.scope.storage.DeleteCollection(w)
+	objects, err := r.scope.storage.DeleteCollection(w)
 	switch {
 	case err != nil:
 		return err
 	case objects == nil:
-		return h.deleteWhole(w)
+		return deleteWhole(r, w)
 	}
 	defer objects.Release()
-	listed, judge := objects.Listed(), h.admission.Validate
+	listed, judge := objects.Listed(), validate
 	if listed != nil {
 		for one, err := range listed {
 			if err != nil {
 				return err
 			}
-			h.admission.Collect(one)
+			collect(r, one)
 		}
-		if err := h.admission.Decide(); err != nil {
+		if err := decide(r); err != nil {
 			return err
 		}
-		judge = h.judgeAgain
+		judge = judgeAgain
 	}
 	for objects.Next() {
-		if err := h.deleteNext(objects, judge, listed != nil); err != nil {
+		if err := deleteNext(r, objects, judge, listed != nil); err != nil {
 			return err
 		}
 	}
@@ -61,15 +61,15 @@ func (h *handler) deleteCollection(w *storage.Write) error {
 }
 
 // deleteNext deletes the next object of a collection. One that another writer has changed is judged again.
-func (h *handler) deleteNext(objects storage.Collection, judge func(*storage.Write) error, isJudged bool) error {
+func deleteNext(r *request, objects storage.Collection, judge func(*request, *storage.Write) error, isJudged bool) error {
 	for {
 		if !isJudged {
-			h.admission.Forget()
+			forget(r)
 			one, err := objects.Read()
 			if one == nil || err != nil {
 				return err
 			}
-			if err := judge(one); err != nil {
+			if err := judge(r, one); err != nil {
 				return err
 			}
 		}
@@ -81,19 +81,19 @@ func (h *handler) deleteNext(objects storage.Collection, judge func(*storage.Wri
 }
 
 // judgeAgain runs the policies about one object of a collection that was judged as a whole.
-func (h *handler) judgeAgain(one *storage.Write) error {
-	h.admission.Collect(one)
-	return h.admission.Decide()
+func judgeAgain(r *request, one *storage.Write) error {
+	collect(r, one)
+	return decide(r)
 }
 
 // decodeDeletion reads the body of a deletion, and checks it if the API's document describes it.
-func (h *handler) decodeDeletion(w *storage.Write) error {
-	if h.body.language == inBytes {
-		w.Source = h.request.Body
+func decodeDeletion(r *request, w *storage.Write) error {
+	if r.body.language == inBytes {
+		w.Source = r.Body
 		return nil
 	}
-	if err := h.body.decode(w); err != nil || w.Object == nil {
+	if err := decodeBody(r, w); err != nil || w.Object == nil {
 		return err
 	}
-	return h.admission.checkBody(w, w.Object.Root(), h.body.declared)
+	return checkBody(r, w, w.Object.Root(), r.body.declared)
 }

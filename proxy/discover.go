@@ -75,8 +75,8 @@ func (g *Gateway) Ready() error {
 }
 
 // mayBeJudged reports whether a policy may apply to the request, which is a write or connects.
-func (h *handler) mayBeJudged() bool {
-	i, policies := &h.request.Info, h.scope.rules.policies
+func mayBeJudged(r *request) bool {
+	i, policies := &r.Info, r.scope.rules.policies
 	if i.Connect {
 		return policies.Concerns(i, admission.Connect)
 	}
@@ -84,8 +84,8 @@ func (h *handler) mayBeJudged() bool {
 }
 
 // catalog returns what the API server serves, and an error until that is known.
-func (h *handler) catalog() (*discovery.Catalog, error) {
-	known := h.scope.backend.served.Catalog()
+func catalog(r *request) (*discovery.Catalog, error) {
+	known := r.scope.backend.served.Catalog()
 	if known == nil {
 		return nil, status.ServiceUnavailable("it is not known yet which resources the API server serves", 1)
 	}
@@ -93,29 +93,29 @@ func (h *handler) catalog() (*discovery.Catalog, error) {
 }
 
 // awaitDiscovery refuses requests until it is known what the API server serves.
-func (h *handler) awaitDiscovery() error {
-	_, err := h.catalog()
+func awaitDiscovery(r *request) error {
+	_, err := catalog(r)
 	return err
 }
 
 // learnKind looks up the resource in what the API server serves. It asks the server for an unknown
 // resource if a policy may apply to the request.
-func (h *handler) learnKind() error {
-	known, err := h.catalog()
+func learnKind(r *request) error {
+	known, err := catalog(r)
 	if err != nil {
 		return err
 	}
-	i, b := &h.request.Info, h.scope.backend
+	i, b := &r.Info, r.scope.backend
 	path := discovery.Path{GroupVersionResource: i.GroupVersionResource(), Subresource: i.Subresource}
-	if h.request.Served = known.Find(path); h.request.Served != nil || !h.mayBeJudged() {
+	if r.Served = known.Find(path); r.Served != nil || !mayBeJudged(r) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(h.trail.context(h.incoming.Client), patience)
+	ctx, cancel := context.WithTimeout(r.trail.context(r.incoming.Client), patience)
 	defer cancel()
 	served, err := b.served.Find(ctx, path)
 	if err != nil {
 		return status.ServiceUnavailable("it is not known whether the API server serves the resource: the server cannot say so at the moment", 1)
 	}
-	h.request.Served = served
+	r.Served = served
 	return nil
 }

@@ -15,33 +15,33 @@ import (
 
 // passDocumented is the way of an operation that a document describes and that is no verb of a resource. Its body is
 // checked by the schema of its media type, and sent on byte for byte. Nothing stored is read.
-func (h *handler) passDocumented() error {
-	o, head := h.scope.operation, &h.incoming.Head
+func passDocumented(r *request) error {
+	o, head := r.scope.operation, &r.incoming.Head
 	if o == nil || len(o.Bodies) == 0 {
-		return h.passThrough()
+		return passThrough(r)
 	}
-	at(h.trail.story, explaining.Body, nil)
+	at(r.trail.story, explaining.Body, nil)
 	if !head.HasBody() {
-		return h.passEmpty(o)
+		return passEmpty(r, o)
 	}
-	if !h.checksBody(o) {
-		return h.passUnread()
+	if !checksBody(r, o) {
+		return passUnread(r)
 	}
-	if err := h.body.read(o); err != nil {
+	if err := readBody(r, o); err != nil {
 		return err
 	}
-	if len(h.request.Body) == 0 {
-		return h.passEmpty(o)
+	if len(r.Body) == 0 {
+		return passEmpty(r, o)
 	}
-	if err := h.checkBody(); err != nil {
+	if err := checkDocumentedBody(r); err != nil {
 		return err
 	}
-	return h.passThrough()
+	return passThrough(r)
 }
 
 // checksBody reports whether the media type of the request's body is one that the gateway reads, or none that is declared.
-func (h *handler) checksBody(o *contract.Operation) bool {
-	media, ok := message.ParseMediaType(h.incoming.Head.Value(message.FieldContentType))
+func checksBody(r *request, o *contract.Operation) bool {
+	media, ok := message.ParseMediaType(r.incoming.Head.Value(message.FieldContentType))
 	if !ok {
 		return true
 	}
@@ -50,64 +50,64 @@ func (h *handler) checksBody(o *contract.Operation) bool {
 }
 
 // passEmpty is the way of a request without a body.
-func (h *handler) passEmpty(o *contract.Operation) error {
+func passEmpty(r *request, o *contract.Operation) error {
 	if !o.MayBeEmpty {
 		return status.BadRequest("the body must not be empty")
 	}
-	return h.passUnread()
+	return passUnread(r)
 }
 
 // passUnread is the way of a request of which the body is not read.
-func (h *handler) passUnread() error {
-	if wrong := h.admission.parameters; len(wrong) > 0 {
-		return h.request.Invalid("", wrong, 0)
+func passUnread(r *request) error {
+	if wrong := r.parameters; len(wrong) > 0 {
+		return r.Invalid("", wrong, 0)
 	}
-	return h.passThrough()
+	return passThrough(r)
 }
 
-// checkBody checks the body of a documented operation by what its media type declares, and names what is wrong with the
+// checkDocumentedBody checks the body of a documented operation by what its media type declares, and names what is wrong with the
 // parameters with what is wrong with it.
-func (h *handler) checkBody() error {
-	wrong, more := h.admission.parameters, 0
-	if declared := h.body.declared; declared != nil && declared.Schema != nil {
-		w := h.write
-		w.Begin(h.request)
+func checkDocumentedBody(r *request) error {
+	wrong, more := r.parameters, 0
+	if declared := r.body.declared; declared != nil && declared.Schema != nil {
+		w := r.attempt.Write
+		w.Begin(r.Request)
 		var err error
 		if declared.Form != nil {
-			err = h.body.decodeForm(w, h.admission)
+			err = decodeForm(r, w)
 		} else {
-			err = h.body.decode(w)
+			err = decodeBody(r, w)
 		}
 		if err != nil {
 			return err
 		}
-		h.trail.events.NoteRequest(w.Object)
-		wrong = append(wrong[:len(wrong):len(wrong)], h.admission.unread...)
-		found, left := h.admission.checkDocumented(declared, w.Object.Root())
+		r.trail.events.NoteRequest(w.Object)
+		wrong = append(wrong[:len(wrong):len(wrong)], r.attempt.unread...)
+		found, left := checkDeclaredBody(r, declared, w.Object.Root())
 		wrong, more = append(wrong, found...), left
 	}
 	if len(wrong) == 0 {
 		return nil
 	}
-	return h.request.Invalid("", wrong, more)
+	return r.Invalid("", wrong, more)
 }
 
-// checkDocumented returns what is wrong with a body.
-func (a *admitter) checkDocumented(declared *contract.Body, root document.Node) (wrong field.ErrorList, more int) {
-	found := declared.Check(root, a.frame)
-	a.countRefused(a.request.Info.Route, found.Errors)
-	return contract.Named(a.unread, found.Errors)[len(a.unread):], found.More
+// checkDeclaredBody returns what is wrong with a body.
+func checkDeclaredBody(r *request, declared *contract.Body, root document.Node) (wrong field.ErrorList, more int) {
+	found := declared.Check(root, r.frame)
+	countRefused(r, r.Info.Route, found.Errors)
+	return contract.Named(r.attempt.unread, found.Errors)[len(r.attempt.unread):], found.More
 }
 
-// redirect answers a path that is described but for the slash at its end with the described one (RFC 9110, 15.4.9).
-func (h *handler) redirect() error {
-	target := str(h.trail.target)
+// redirectToDescribed answers a path that is described but for the slash at its end with the described one (RFC 9110, 15.4.9).
+func redirectToDescribed(r *request) error {
+	target := str(r.trail.target)
 	if target == "" {
-		target = str(h.incoming.Head.Target)
+		target = str(r.incoming.Head.Target)
 	}
-	r := &h.request.Response
-	r.Start(http.StatusPermanentRedirect)
-	r.Add("Location", withOtherSlash(target))
+	answer := &r.Response
+	answer.Start(http.StatusPermanentRedirect)
+	answer.Add("Location", withOtherSlash(target))
 	return errServed
 }
 
@@ -123,8 +123,8 @@ func withOtherSlash(target string) string {
 
 // refuseMethod refuses a method that no file describes at the path of objects which policies or a schema judge: it could
 // change them behind their backs.
-func (h *handler) refuseMethod() error {
-	return status.MethodNotAllowed(h.request.Resource.GroupResource(), string(h.request.Head.Method))
+func refuseMethod(r *request) error {
+	return status.MethodNotAllowed(r.Resource.GroupResource(), string(r.Head.Method))
 }
 
 // mayWrite reports whether requests of a method may change something.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -28,12 +27,12 @@ var (
 	ErrUndescribed = errors.New("no policy file describes its path")
 )
 
-// An Assessor leads writes through the steps that requests pass, with the handlers that serve them,
+// An Assessor leads writes through the steps that requests pass, as requests,
 // and sends nothing: what the backend would get is the last thing that is known of an object. The
 // user is given, so that no credentials are checked, and nothing counts against rate limits. An
 // Assessor belongs to one goroutine.
 type Assessor struct {
-	handler  *handler
+	request  *request
 	incoming server.Request
 	set      *policies.Set
 	scope    scope // of the trial, with the writer for its storage
@@ -85,8 +84,8 @@ type Outcome struct {
 
 // NewAssessor returns an assessor by the policy set in force now.
 func (g *Gateway) NewAssessor() *Assessor {
-	j := &Assessor{set: g.policies(), handler: newHandler()}
-	j.handler.gateway = g
+	j := &Assessor{set: g.policies(), request: newRequest()}
+	j.request.gateway = g
 	j.incoming.Memory.Open(g.memory.Budget, nil)
 	j.writer = &dryWriter{}
 	return j
@@ -94,14 +93,14 @@ func (g *Gateway) NewAssessor() *Assessor {
 
 // Try judges a write.
 func (j *Assessor) Try(t *Trial) *Outcome {
-	h := j.handler
+	r := j.request
 	object := j.outcome.Object[:0]
 	j.outcome = Outcome{}
 	j.writer.trial, j.writer.object, j.writer.isSeen = t, object, false
 	j.outcome.Err = j.try(t)
 	o := &j.outcome
-	o.Info, o.Resource = &h.write.Info, h.request.Resource
-	o.Report, o.Warnings = &h.admission.report, h.request.Warnings
+	o.Info, o.Resource = &r.attempt.Info, r.Resource
+	o.Report, o.Warnings = &r.attempt.report, r.Warnings
 	if o.Object = j.writer.object; !j.writer.isSeen {
 		o.Object = o.Object[:0]
 	}
@@ -110,109 +109,99 @@ func (j *Assessor) Try(t *Trial) *Outcome {
 
 // forget ends the trial before.
 func (j *Assessor) forget() {
-	h := j.handler
-	h.write.Release()
-	h.request.Reset()
-	h.admission.reset()
-	h.permission = permission{}
-	h.body, h.scope, h.route = bodyReader{}, nil, nil
+	g := j.request.gateway
+	j.request.reset()
 	j.incoming.Memory.Close()
+	j.request.begin(g, &j.incoming, j.set)
 }
 
 // try leads the write to its outcome, within the memory that a request may have.
 func (j *Assessor) try(t *Trial) (err error) {
 	j.forget()
+	r := j.request
 	defer func() {
 		if j.incoming.Memory.Refusal() != memory.None || errors.Is(err, document.ErrNoMemory) {
-			err = j.handler.request.Exhausted()
+			err = r.Exhausted()
 		}
 	}()
 	defer func() {
-		if h := j.handler; h.body.parsed != nil { // no step took it
-			h.body.parsed.Release()
-			h.body.parsed = nil
+		if r.body.parsed != nil { // no step took it
+			r.body.parsed.Release()
+			r.body.parsed = nil
 		}
 	}()
-	h := j.handler
-	h.body.parsed = t.Object
+	r.body.parsed = t.Object
 	if err := j.resolve(t); err != nil {
 		return err
 	}
-	h.who.user = *t.User
-	parsed := h.body.parsed
-	h.permission.begin(h)
-	h.admission.begin(h)
-	h.body.begin(h)
-	h.body.parsed = parsed
-	h.admission.report.Observer = t.Decided
-	i := &h.request.Info
+	r.who.user = *t.User
+	beginFindings(r)
+	r.attempt.report.Observer = t.Decided
+	i := &r.Info
 	isCreate := i.Verb == resource.VerbCreate
 	switch {
 	case i.Documented != nil:
 		return ErrNotWrite
 	case i.IsUndescribed || !i.IsResource:
 		return ErrUndescribed
-	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", h.scope.isOperation:
+	case i.Connect, !isCreate && i.Verb != resource.VerbUpdate, i.Subresource != "" && i.Subresource != "status", r.scope.isOperation:
 		return ErrNotWrite
 	}
-	if i.APIPrefix != "" && h.scope.backend.isDiscovered() {
-		if err := h.learnKind(); err != nil {
+	if i.APIPrefix != "" && r.scope.backend.isDiscovered() {
+		if err := learnKind(r); err != nil {
 			return err
 		}
 	}
-	h.write.Begin(h.request)
-	if h.scope.isOpaque(h.request) {
-		return h.body.decode(h.write)
+	r.attempt.Write.Begin(r.Request)
+	if r.scope.isOpaque(r.Request) {
+		return decodeBody(r, r.attempt.Write)
 	}
 	j.outcome.IsConcerned = true
 	if isCreate {
-		return h.create(h.write)
+		return create(r, r.attempt.Write)
 	}
-	return h.update(h.write)
+	return update(r, r.attempt.Write)
 }
 
 // resolve finds the resource of the write.
 func (j *Assessor) resolve(t *Trial) error {
-	h := j.handler
-	g, head := h.gateway, &j.incoming.Head
-	h.incoming, h.set = &j.incoming, j.set
+	r := j.request
+	g, head := r.gateway, &j.incoming.Head
 	head.Method, head.Target = t.Method, t.Target
-	h.request.Started, h.request.Head, h.request.Body = time.Now(), head, t.Body
-	h.request.Memory, h.request.Limits = &j.incoming.Memory, &g.requestLimits
-	h.write.Begin(h.request)
+	r.Body = t.Body
+	r.attempt.Write.Begin(r.Request)
 	target := t.Target
 	if t.Upstream == "" {
 		choice, err := g.routes.lookAnywhere(&message.Head{Method: t.Method, Host: t.Host, Target: target})
 		if err != nil {
-			h.route = nil
 			return err
 		}
-		h.route = choice.routes[0]
-	} else if h.route = g.routeTo(t.Upstream, str(t.Method), str(target)); h.route == nil {
+		r.route = choice.routes[0]
+	} else if r.route = g.routeTo(t.Upstream, str(t.Method), str(target)); r.route == nil {
 		return ErrNoRoute
 	}
-	if rules := h.route.rules; rules != nil && t.Upstream == "" {
+	if rules := r.route.rules; rules != nil && t.Upstream == "" {
 		var err error
 		if target, err = rules.AppendTarget(nil, target); err != nil {
 			return err
 		}
 	}
-	h.request.Limits = &h.route.limits
+	r.Limits = &r.route.limits
 	all := g.scopesOf(j.set)
-	info, about, err := all.resolver(h.route).Resolve(str(t.Method), target)
-	info.Place = &h.route.place
-	h.request.SetSubject(&info, about)
-	h.write.Begin(h.request)
+	info, about, err := all.resolver(r.route).Resolve(str(t.Method), target)
+	info.Place = &r.route.place
+	r.SetSubject(&info, about)
+	r.attempt.Write.Begin(r.Request)
 	if err != nil {
 		return err
 	}
-	j.writer.isAPIServer = h.route.backend.served != nil
-	j.scope = *all.find(g, h.route, about, &info, info.Connect)
+	j.writer.isAPIServer = r.route.backend.served != nil
+	j.scope = *all.find(g, r.route, about, &info, info.Connect)
 	j.writer.Storage, j.scope.storage = j.scope.storage, j.writer
 	j.writer.policies = j.scope.rules.policies
-	h.scope = &j.scope
+	r.scope = &j.scope
 	if deprecated := j.set.Deprecation(about); deprecated != "" {
-		h.request.Warnings = append(h.request.Warnings, deprecated)
+		r.Warnings = append(r.Warnings, deprecated)
 	}
 	return nil
 }

@@ -14,73 +14,73 @@ const leastEncoded = 1 << 10
 
 // encodeAnswer encodes an answer that the gateway edits, if the client asks for that: for the edit the backend was
 // asked not to. The ETag then names the bytes that the client gets.
-func encodeAnswer(h *handler) {
+func encodeAnswer(r *request) {
 	coding := compress.Identity
-	if mayEncode(&h.request.Response) {
-		coding = codingOf(h)
+	if mayEncode(&r.Response) {
+		coding = codingOf(r)
 	}
-	if isVariant(&h.request.Response, coding) {
-		markAnswer(h, coding)
+	if isVariant(&r.Response, coding) {
+		markAnswer(r, coding)
 	}
 }
 
 // codingOf encodes an answer, and returns its coding.
-func codingOf(h *handler) compress.Coding {
-	r := &h.request.Response
-	if h.upgrade.tunnel != nil || len(r.ContentEncoding()) > 0 || isFixed(r) {
+func codingOf(r *request) compress.Coding {
+	answer := &r.Response
+	if r.upgrade.tunnel != nil || len(answer.ContentEncoding()) > 0 || isFixed(answer) {
 		return compress.Identity
 	}
-	if r.Status() == http.StatusNotModified {
-		addVary(r)
+	if answer.Status() == http.StatusNotModified {
+		addVary(answer)
 		return compress.Identity
 	}
-	isStream := r.IsStream()
-	if r.Status() >= 300 || isStream && h.request.Editor == nil {
+	isStream := answer.IsStream()
+	if answer.Status() >= 300 || isStream && r.Editor == nil {
 		return compress.Identity
 	}
-	addVary(r)
+	addVary(answer)
 	offered := compress.ForBodies
 	if isStream {
 		offered = compress.ForStreams
 	}
-	coding := compress.Negotiate(&h.incoming.Head, offered)
-	if coding == compress.Identity || h.request.IsHead() {
+	coding := compress.Negotiate(&r.incoming.Head, offered)
+	if coding == compress.Identity || r.IsHead() {
 		return compress.Identity
 	}
-	if isStream && encodeStream(h, coding) || !isStream && encodeBody(h, coding) {
-		r.Add("Content-Encoding", coding.String())
+	if isStream && encodeStream(r, coding) || !isStream && encodeBody(r, coding) {
+		answer.Add("Content-Encoding", coding.String())
 		return coding
 	}
 	return compress.Identity
 }
 
 // encodeBody encodes a body in memory. It reports false if there is no memory for that, or no use in it.
-func encodeBody(h *handler, coding compress.Coding) bool {
-	r := &h.request.Response
-	size := len(r.Body())
-	if !hasRoom(h) || !growAnswer(h, size) {
+func encodeBody(r *request, coding compress.Coding) bool {
+	answer := &r.Response
+	size := len(answer.Body())
+	if !hasRoom(r) || !growAnswer(r, size) {
 		return false
 	}
-	return r.SetEncoded(func(dst, body []byte) ([]byte, bool) { return compress.Append(dst, body, coding) })
+	return answer.SetEncoded(func(dst, body []byte) ([]byte, bool) { return compress.Append(dst, body, coding) })
 }
 
 // encodeStream encodes a body on its way. It reports false if there is no memory for that.
-func encodeStream(h *handler, coding compress.Coding) bool {
-	if !hasRoom(h) || !growAnswer(h, compress.StreamMemory) {
+func encodeStream(r *request, coding compress.Coding) bool {
+	if !hasRoom(r) || !growAnswer(r, compress.StreamMemory) {
 		return false
 	}
-	share := &h.incoming.Memory // which the stream may need longer than the handler is there
-	h.request.Editor = compress.NewEditor(h.request.Editor, coding, func() { share.Shrink(compress.StreamMemory) })
+	share := &r.incoming.Memory // which the stream may need longer than the request is served
+	r.Editor = compress.NewEditor(r.Editor, coding, func() { share.Shrink(compress.StreamMemory) })
 	return true
 }
 
 // hasRoom reports whether most of the memory for requests is free. Clients that ask for encoded answers take no memory
 // that others need to be served at all.
-func hasRoom(h *handler) bool { return h.gateway.memory.InUse() <= h.gateway.memory.Limit()/4 }
+func hasRoom(r *request) bool { return r.gateway.memory.InUse() <= r.gateway.memory.Limit()/4 }
 
 // growAnswer asks for memory for the answer. An answer is sent without it, too.
-func growAnswer(h *handler, bytes int) bool {
-	share := &h.incoming.Memory
+func growAnswer(r *request, bytes int) bool {
+	share := &r.incoming.Memory
 	if !share.Committed() {
 		share.Commit()
 		defer share.Reopen()
@@ -94,20 +94,20 @@ func isFixed(r *storage.Response) bool {
 }
 
 // markAnswer makes of the backend's ETag the one of the bytes that the client gets, or has already.
-func markAnswer(h *handler, coding compress.Coding) {
-	r, v := &h.request.Response, compress.Variant{Coding: coding}
+func markAnswer(r *request, coding compress.Coding) {
+	answer, v := &r.Response, compress.Variant{Coding: coding}
 	switch {
-	case r.IsRevised():
-		v.Revision = revisionOf(h.set)
-	case r.Status() == http.StatusNotModified && r.IsPlain():
-		v = h.named
+	case answer.IsRevised():
+		v.Revision = revisionOf(r.set)
+	case answer.Status() == http.StatusNotModified && answer.IsPlain():
+		v = r.named
 	}
 	if v == (compress.Variant{}) {
 		return
 	}
-	etag := r.ETag()
+	etag := answer.ETag()
 	if marked := compress.Mark(etag, v); len(marked) > len(etag) {
-		r.Set("ETag", string(marked))
+		answer.Set("ETag", string(marked))
 	}
 }
 

@@ -13,16 +13,16 @@ import (
 
 // enter finds the listener that takes the request. A request that another one would take must come by a connection to that
 // one: a client that goes on using a connection for all hosts of its certificate must not get around what a listener asks.
-func (h *handler) enter() error {
-	head, peer := &h.incoming.Head, h.incoming.Peer()
-	l, taking := h.gateway.listening.set.Take(peer.At, peer.Made, peer.HasName, head.Host)
+func enter(r *request) error {
+	head, peer := &r.incoming.Head, r.incoming.Peer()
+	l, taking := r.gateway.listening.set.Take(peer.At, peer.Made, peer.HasName, head.Host)
 	switch taking {
 	case listeners.Unknown:
 		return status.NoSuchPath("no listener takes requests for the host '%s'", head.Host)
 	case listeners.Misdirected:
 		return status.Coded(http.StatusMisdirectedRequest, "the host '"+string(head.Host)+"' is not served on this connection: ask for it on a new one")
 	}
-	h.listener = l
+	r.listener = l
 	if peer.Made != nil && peer.Made.Name == l.Name {
 		peer.Made = l // the certificates of clients are judged as its settings have it now
 	}
@@ -75,12 +75,12 @@ const strictTransport = "Strict-Transport-Security"
 
 // showTransport says in an answer over TLS that browsers are to use https alone, if the listener asks for it. What a backend
 // says of it is not for the host that the browser knows.
-func showTransport(h *handler, r *storage.Response) {
-	l := h.listener
+func showTransport(r *request, answer *storage.Response) {
+	l := r.listener
 	if l == nil {
-		l = h.incoming.Peer().Made
+		l = r.incoming.Peer().Made
 	}
 	if l != nil && l.TLS != nil && l.StrictTransport != "" {
-		r.Set(strictTransport, l.StrictTransport)
+		answer.Set(strictTransport, l.StrictTransport)
 	}
 }

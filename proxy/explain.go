@@ -25,9 +25,9 @@ const explainHeader = "X-Admission-Explain"
 
 // beginStory lets the request be explained, and go no further, if the client may ask for that. Nothing
 // is sent to the backend then but the gateway's own questions.
-func beginStory(h *handler) error {
+func beginStory(r *request) error {
 	form := story.JSON
-	for _, l := range h.incoming.Head.Headers() {
+	for _, l := range r.incoming.Head.Headers() {
 		if l.Field != message.FieldXAdmissionExplain {
 			continue
 		}
@@ -39,19 +39,19 @@ func beginStory(h *handler) error {
 			return status.BadRequest("the header '%s' must be '1', 'json', 'text' or 'html'", explainHeader)
 		}
 	}
-	user, may := &h.who.user, h.gateway.observers.explanations
+	user, may := &r.who.user, r.gateway.observers.explanations
 	if !may.Allows(user.Name, user.Groups) {
 		return status.Coded(http.StatusForbidden, "the configuration does not let the client ask for explanations by the header '"+explainHeader+"'")
 	}
-	i := &h.request.Info
+	i := &r.Info
 	s := explaining.New(story.Request{
-		Method: string(h.incoming.Head.Method), Path: string(h.trail.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
-		Route: h.route.place.Route, Upstream: h.route.backend.name, Policies: h.set.Hash(),
+		Method: string(r.incoming.Head.Method), Path: string(r.trail.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
+		Route: r.route.place.Route, Upstream: r.route.backend.name, Policies: r.set.Hash(),
 	}, may.Values == config.ShowValues)
-	s.About(i, h.request.Resource != nil, names(h.scope.stages), secretsIn(h.set))
-	h.trail.story, h.trail.form = s, form
-	h.request.Exchanges.Sink = s
-	h.request.From.Stripped |= message.Fields(message.FieldXAdmissionExplain)
+	s.About(i, r.Resource != nil, names(r.scope.stages), secretsIn(r.set))
+	r.trail.story, r.trail.form = s, form
+	r.Exchanges.Sink = s
+	r.From.Stripped |= message.Fields(message.FieldXAdmissionExplain)
 	return nil
 }
 
@@ -68,19 +68,19 @@ func secretsIn(set *policies.Set) (secret explaining.Secrets) {
 }
 
 // explainLimits is enforceLimits for a client that asks for an explanation.
-func (h *handler) explainLimits() error {
-	l, s := h.limits, h.trail.story
+func explainLimits(r *request) error {
+	s := r.trail.story
 	s.At(explaining.Limits, nil)
 	var err error
-	if h.scope.limits != nil {
-		err = l.enforce()
+	if r.scope.limits != nil {
+		err = enforceLimits(r)
 	}
 	counted := map[string]bool{}
-	for i := range l.charges.All() {
-		counted[l.charges.All()[i].Rule.Name] = true
+	for i := range r.limits.charges.All() {
+		counted[r.limits.charges.All()[i].Rule.Name] = true
 	}
-	for _, o := range h.set.Limits().Outlooks(&h.request.Info, &h.route.place, l.gateway.timeOf(h.request)) {
-		one := story.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil && l.refusedBy == o.Name}
+	for _, o := range r.set.Limits().Outlooks(&r.Info, &r.route.place, r.gateway.timeOf(r.Request)) {
+		one := story.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil && r.limits.refusedBy == o.Name}
 		if !one.Counts {
 			one.Because = o.Because
 			if o.Applies != resource.Never {
@@ -93,9 +93,9 @@ func (h *handler) explainLimits() error {
 }
 
 // tellStory makes the explanation of the request its answer. err is how the request ended.
-func tellStory(h *handler, err error) {
-	r, s := &h.request.Response, h.trail.story
-	a := story.Answer{Decision: story.Answered, Warnings: slices.Clone(h.request.Warnings)}
+func tellStory(r *request, err error) {
+	answer, s := &r.Response, r.trail.story
+	a := story.Answer{Decision: story.Answered, Warnings: slices.Clone(r.Warnings)}
 	switch {
 	case errors.Is(err, storage.ErrUnseen):
 		a.Decision = story.Undecided
@@ -106,7 +106,7 @@ func tellStory(h *handler, err error) {
 		s.Refuse(e.ErrStatus.Message)
 		a.Decision = story.Refused
 		var body []byte
-		if a.Code, _, body = formOf(h, e); json.Valid(body) {
+		if a.Code, _, body = formOf(r, e); json.Valid(body) {
 			a.Status = body
 		} else {
 			a.Status = status.AppendJSON(nil, &e.ErrStatus)
@@ -115,18 +115,18 @@ func tellStory(h *handler, err error) {
 		a.Decision = story.Admitted
 		s.Unknown("what the backend answers: it decides by itself")
 	default:
-		if a.Code = r.Status(); a.Code >= http.StatusBadRequest && !r.IsStream() && json.Valid(r.Body()) {
-			a.Decision, a.Status = story.Refused, slices.Clone(r.Body())
+		if a.Code = answer.Status(); a.Code >= http.StatusBadRequest && !answer.IsStream() && json.Valid(answer.Body()) {
+			a.Decision, a.Status = story.Refused, slices.Clone(answer.Body())
 		}
 	}
-	if r.IsStream() {
-		r.Close()
+	if answer.IsStream() {
+		answer.Close()
 	}
-	explained := s.Finish(context.Background(), h.set.Admission(), a)
-	explained.SetOrigins(h.set.OriginOf)
-	h.request.Warnings = h.request.Warnings[:0]
-	contentType, body := story.Write(explained, h.trail.form)
-	r.StartBody(http.StatusOK, contentType, body)
-	r.Add("Cache-Control", notCached)
-	r.Add("X-Content-Type-Options", "nosniff") // there are values of clients in it
+	explained := s.Finish(context.Background(), r.set.Admission(), a)
+	explained.SetOrigins(r.set.OriginOf)
+	r.Warnings = r.Warnings[:0]
+	contentType, body := story.Write(explained, r.trail.form)
+	answer.StartBody(http.StatusOK, contentType, body)
+	answer.Add("Cache-Control", notCached)
+	answer.Add("X-Content-Type-Options", "nosniff") // there are values of clients in it
 }

@@ -151,7 +151,7 @@ func TestExplanationsWithholdSecrets(t *testing.T) {
 // compareText compares a text with a golden file.
 func compareText(t *testing.T, name, got string) {
 	t.Helper()
-	if *update {
+	if *isUpdate {
 		testutil.WriteFile(t, name, got)
 	}
 	want, err := os.ReadFile(name)

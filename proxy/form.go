@@ -14,31 +14,31 @@ import (
 
 // admitForm is the way of a form that is created or replaces what is stored. The object of its fields is admitted, and the
 // client's own bytes are sent on: a form that would have to be changed is refused.
-func admitForm(h *handler, w *storage.Write) error {
-	s := &formStorage{h.scope.storage, h.body.declared.Form}
+func admitForm(r *request, w *storage.Write) error {
+	s := &formStorage{r.scope.storage, r.body.declared.Form}
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
-	if err := h.body.decodeForm(w, h.admission); err != nil {
+	if err := decodeForm(r, w); err != nil {
 		return err
 	}
 	if err := s.Complete(w); err != nil { // from the URL
 		return err
 	}
-	if err := h.admission.prepareForm(s, w, h.body.declared.Owned); err != nil {
+	if err := prepareForm(r, s, w, r.body.declared.Owned); err != nil {
 		return err
 	}
-	if err := h.admit(s, w); err != nil {
+	if err := admit(r, s, w); err != nil {
 		return err
 	}
 	if w.Object.Edited() || w.Existing.Pin == storage.PinnedByField {
 		return status.UnusableForm("policies or versions change the object")
 	}
 	switch {
-	case isTried(h):
+	case isTried(r):
 		w.Source = nil // what would be stored is shown as the object that it is
 		return s.Create(w)
-	case w.Info.Verb == resource.VerbCreate || h.scope.isOperation:
+	case w.Info.Verb == resource.VerbCreate || r.scope.isOperation:
 		return s.Create(w)
 	}
 	return s.Update(w)
@@ -46,52 +46,52 @@ func admitForm(h *handler, w *storage.Write) error {
 
 // patchForm is the way of a form that patches what is stored. Of its fields results what a merge patch of them makes, which
 // is admitted. The client's own bytes are sent on.
-func patchForm(h *handler, w *storage.Write) error {
-	s := h.scope.storage
+func patchForm(r *request, w *storage.Write) error {
+	s := r.scope.storage
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
-	if err := h.body.decodeForm(w, h.admission); err != nil {
+	if err := decodeForm(r, w); err != nil {
 		return err
 	}
 	w.Patch, w.Object, w.Source = w.Object, nil, nil
-	err := h.patched(w)
+	err := applyPatch(r, w)
 	if err == storage.ErrUnshown {
-		if err := h.admission.checkForm(s, w, h.body.declared); err != nil {
+		if err := checkForm(r, s, w, r.body.declared); err != nil {
 			return err
 		}
-		return h.passUnshown(w)
+		return passUnshown(r, w)
 	}
 	if err != nil {
 		return err
 	}
-	if err := h.admission.checkForm(s, w, h.body.declared); err != nil {
+	if err := checkForm(r, s, w, r.body.declared); err != nil {
 		return err
 	}
-	if err := h.admission.keepOwned(s, w); err != nil {
+	if err := keepOwned(r, s, w); err != nil {
 		return err
 	}
-	if err := h.admit(s, w); err != nil {
+	if err := admit(r, s, w); err != nil {
 		return err
 	}
 	return s.Patch(w)
 }
 
 // isTried reports whether the request is a dry run that the gateway answers itself.
-func isTried(h *handler) bool {
-	return h.request.Info.Options.DryRun && h.request.Resource.Backend.Emulated&resource.DryRun != 0
+func isTried(r *request) bool {
+	return r.Info.Options.DryRun && r.Resource.Backend.Emulated&resource.DryRun != 0
 }
 
 // passBytes is the way of a body that is not read. Policies see that there is no object.
-func passBytes(h *handler, w *storage.Write) error {
-	if operation, _ := operationOf(w); h.scope.rules.policies.Mutates(&w.Info, operation) {
+func passBytes(r *request, w *storage.Write) error {
+	if operation, _ := operationOf(w); r.scope.rules.policies.Mutates(&w.Info, operation) {
 		return status.UnusableForm("policies may change the object")
 	}
-	w.Source = h.request.Body
-	if isTried(h) {
+	w.Source = r.Body
+	if isTried(r) {
 		w.Source = []byte("{}")
 	}
-	return h.writeOfNothing(w)
+	return writeOfNothing(r, w)
 }
 
 // formStorage is a storage of objects that were sent as forms.
@@ -108,42 +108,42 @@ func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write
 }
 
 // decodeForm makes of a form the object of its fields. What is wrong with fields is named with what is wrong with the object.
-func (b *bodyReader) decodeForm(w *storage.Write, a *admitter) error {
-	share, body := b.request.Memory, b.request.Body
+func decodeForm(r *request, w *storage.Write) error {
+	share, body := r.Memory, r.Body
 	if need := 2 * len(body); !share.Grow(need) || len(body) >= storage.HeavyText && !share.Work() {
-		return b.request.Exhausted()
+		return r.Exhausted()
 	}
-	f := b.declared.Form
+	f := r.body.declared.Form
 	var json []byte
 	var failures field.ErrorList
 	var err error
-	if b.declared.As == contract.AsParts {
-		json, failures, err = f.ReadParts(body, b.boundary)
+	if r.body.declared.As == contract.AsParts {
+		json, failures, err = f.ReadParts(body, r.body.boundary)
 	} else {
 		json, failures, err = f.ReadFields(body)
 	}
 	if err != nil {
 		return status.BadRequest("the body must be a form that can be read in one way only: %s", err.Error())
 	}
-	d, err := b.request.Parse(json, b.request.Limits.Sent)
+	d, err := r.Parse(json, r.Limits.Sent)
 	if err != nil {
 		return notJSON(err)
 	}
 	w.Object, w.Source = d, body
-	a.unread = append(a.unread[:0:0], failures...)
+	r.attempt.unread = append(r.attempt.unread[:0:0], failures...)
 	return nil
 }
 
 // prepareForm prepares the storage for a form, which may set nothing that the gateway would have to take out.
-func (a *admitter) prepareForm(s storage.Storage, w *storage.Write, owned *contract.Members) error {
+func prepareForm(r *request, s storage.Storage, w *storage.Write, owned *contract.Members) error {
 	creates := w.Info.Verb == resource.VerbCreate
 	if !creates && s.NeedsExisting(w) {
 		if err := s.Get(w); err != nil {
 			return err
 		}
 	}
-	a.forbid(s, w.Object.Root(), w.Existing.Root(), owned)
-	if len(a.unread) > 0 {
+	forbidOwned(r, s, w.Object.Root(), w.Existing.Root(), owned)
+	if len(r.attempt.unread) > 0 {
 		return nil // and named with everything else
 	}
 	if creates {
@@ -152,10 +152,10 @@ func (a *admitter) prepareForm(s storage.Storage, w *storage.Write, owned *contr
 	return s.PrepareForUpdate(w)
 }
 
-// forbid notes what a form sets that the API alone sets.
-func (a *admitter) forbid(s storage.Storage, sent, stored document.Node, owned *contract.Members) {
+// forbidOwned notes what a form sets that the API alone sets.
+func forbidOwned(r *request, s storage.Storage, sent, stored document.Node, owned *contract.Members) {
 	note := func(at document.Node, why string) {
-		a.unread = append(a.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: at.Path(), BadValue: "", Detail: "may not be set: " + why})
+		r.attempt.unread = append(r.attempt.unread, &field.Error{Type: field.ErrorTypeForbidden, Field: at.Path(), BadValue: "", Detail: "may not be set: " + why})
 	}
 	owned.Each(sent, stored, func(at, _ document.Node) { note(at, "the API itself sets it") })
 	if at, found := storage.Find(sent, s.StatusPath()); found {
@@ -165,13 +165,13 @@ func (a *admitter) forbid(s storage.Storage, sent, stored document.Node, owned *
 
 // checkForm checks the fields of a form that patches an object against their declarations in the
 // document, whatever the object itself has to be. All that is wrong with them is named at once.
-func (a *admitter) checkForm(s storage.Storage, w *storage.Write, declared *contract.Body) error {
-	a.forbid(s, w.Patch.Root(), w.Existing.Root(), declared.Owned)
-	return a.checkBody(w, w.Patch.Root(), declared)
+func checkForm(r *request, s storage.Storage, w *storage.Write, declared *contract.Body) error {
+	forbidOwned(r, s, w.Patch.Root(), w.Existing.Root(), declared.Owned)
+	return checkBody(r, w, w.Patch.Root(), declared)
 }
 
 // checkBody checks a body against what the API's document says of its media type, whatever becomes of it. All that is wrong
 // with it and with the parameters is named at once.
-func (a *admitter) checkBody(w *storage.Write, body document.Node, declared *contract.Body) error {
-	return a.answerFaults(w, declared.Check(body, a.frame))
+func checkBody(r *request, w *storage.Write, body document.Node, declared *contract.Body) error {
+	return answerFaults(r, w, declared.Check(body, r.frame))
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// serve is the way of one request, from its head to its answer. A step that returns an error ends it:
+// runStages is the way of one request, from its head to its answer. A step that returns an error ends it:
 // respond.go turns the error into a Status, and nothing that was not admitted has reached the backend.
-func (h *handler) serve() error {
-	if h.incoming.Refusal != nil {
-		return h.incoming.Refusal // the head cannot be read in one way only
+func runStages(r *request) error {
+	if r.incoming.Refusal != nil {
+		return r.incoming.Refusal // the head cannot be read in one way only
 	}
-	if err := h.enter(); err != nil { // by which listener it comes
+	if err := enter(r); err != nil { // by which listener it comes
 		return err
 	}
-	if err := h.resolve(); err != nil { // which operation it asks for
+	if err := resolve(r); err != nil { // which operation it asks for
 		return err
 	}
-	stages := h.scope.stages
-	if h.incoming.Head.Has(message.FieldXAdmissionExplain) { // what would become of it
-		stages = h.scope.explained
+	stages := r.scope.stages
+	if r.incoming.Head.Has(message.FieldXAdmissionExplain) { // what would become of it
+		stages = r.scope.explained
 	}
 	for i := range stages {
-		if err := stages[i].run(h); err != nil {
+		if err := stages[i].run(r); err != nil {
 			if err == errServed {
 				return nil
 			}

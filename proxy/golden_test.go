@@ -11,7 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil/story"
 )
 
-var update = flag.Bool("update", false, "write what the gateway does into the golden files")
+var isUpdate = flag.Bool("update", false, "write what the gateway does into the golden files")
 
 // TestGolden plays the stories of testdata/way: policies, the client's raw requests, what reached the backend byte for
 // byte, and the raw answers. The backend's own answers are in the file too.
@@ -26,8 +26,8 @@ func playGolden(t *testing.T, s *story.Story) {
 		c, _ := dial(t, address)
 		return c
 	})
-	s.Compare(t, "upstream", upstream, *update)
-	s.Compare(t, "response", answers, *update)
+	s.Compare(t, "upstream", upstream, *isUpdate)
+	s.Compare(t, "response", answers, *isUpdate)
 }
 
 // tellGolden plays a story, and returns what reached the backend and the client, as stories show it.

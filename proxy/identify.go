@@ -21,32 +21,32 @@ import (
 )
 
 // identify finds out who asks. A client that is not known is refused later, so that the audit log has its request.
-func (h *handler) identify() error {
-	if err := h.who.locate(h); err != nil {
+func identify(r *request) error {
+	if err := r.who.locate(r); err != nil {
 		return status.BadRequest("%v", err)
 	}
-	h.who.refusal = h.who.identify(h)
+	r.who.refusal = r.who.identify(r)
 	return nil
 }
 
 // locate determines the address of the client: the peer's, or the one that a trusted proxy forwards.
-func (w *who) locate(h *handler) error {
-	peer := h.incoming.Peer()
+func (w *who) locate(r *request) error {
+	peer := r.incoming.Peer()
 	w.client = peer.Addr
 	if !peer.IsTrusted {
 		return nil
 	}
-	lines := h.gateway.forwardedBy(&h.incoming.Head)
-	if !h.gateway.readsForwarded {
-		w.client = h.gateway.proxies.Client(peer.Addr, lines...)
+	lines := r.gateway.forwardedBy(&r.incoming.Head)
+	if !r.gateway.readsForwarded {
+		w.client = r.gateway.proxies.Client(peer.Addr, lines...)
 		return nil
 	}
-	origin, err := h.gateway.proxies.Forwarded(peer.Addr, lines...)
+	origin, err := r.gateway.proxies.Forwarded(peer.Addr, lines...)
 	if err != nil {
 		return err
 	}
 	w.client = origin.Client
-	h.request.From.Origin = message.Origin{Client: origin.Client.String(), Proto: origin.Proto, Host: origin.Host}
+	r.From.Origin = message.Origin{Client: origin.Client.String(), Proto: origin.Proto, Host: origin.Host}
 	return nil
 }
 
@@ -77,21 +77,21 @@ func (g *Gateway) clientOf(head *message.Head, peer netip.Addr) netip.Addr {
 }
 
 // identify determines the user. Credentials do not count unless the configuration has `identity`.
-func (w *who) identify(h *handler) error {
-	if h.gateway.identity == nil {
-		w.user = h.gateway.anonymous
+func (w *who) identify(r *request) error {
+	if r.gateway.identity == nil {
+		w.user = r.gateway.anonymous
 		return nil
 	}
-	authorization, err := w.authorization(&h.incoming.Head, h.upgrade.protocol, h.route.backend.credentials)
+	authorization, err := w.authorization(&r.incoming.Head, r.upgrade.protocol, r.route.backend.credentials)
 	if err != nil {
 		return err
 	}
 	w.asking = identity.Request{
-		Now: h.request.Started, Peer: h.incoming.Peer().Addr, Client: w.client, Connection: h.gateway.identity.proofs(h.incoming.Peer()),
-		Authorization: authorization, Context: h.trail.context(h.incoming.Client), Remote: (*remoteLines)(&h.incoming.Head),
-		RemoteNamed: h.incoming.Head.ConnectionNames(message.FieldXRemote),
+		Now: r.Started, Peer: r.incoming.Peer().Addr, Client: w.client, Connection: r.gateway.identity.proofs(r.incoming.Peer()),
+		Authorization: authorization, Context: r.trail.context(r.incoming.Client), Remote: (*remoteLines)(&r.incoming.Head),
+		RemoteNamed: r.incoming.Head.ConnectionNames(message.FieldXRemote),
 	}
-	principal, err := h.gateway.identity.Identify(&w.asking)
+	principal, err := r.gateway.identity.Identify(&w.asking)
 	if err != nil {
 		var refusal *identity.Refusal
 		if errors.As(err, &refusal) {
@@ -101,7 +101,7 @@ func (w *who) identify(h *handler) error {
 		return err
 	}
 	w.user = principal.User
-	return w.tell(h, principal)
+	return w.tell(r, principal)
 }
 
 // provenBy is what a peer has shown, and the result of checking it before on its connection.

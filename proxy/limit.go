@@ -10,12 +10,11 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/ratelimit"
 	"github.com/admission-gateway/gateway/internal/readings"
-	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// limits are the rate limits that match one request.
+// limits are what is known of the rate limits that match one request.
 type limits struct {
 	limiting
 	request cel.Request // what expressions see; zero before one is asked
@@ -23,24 +22,11 @@ type limits struct {
 	lines   []byte // of the answer's head, which show what is left of the limits
 }
 
-// limiting is what limits know of one request, and forget with it.
+// limiting is what limits forget with the request.
 type limiting struct {
-	gateway   *Gateway
-	scope     *scope // nil until it is known
-	incoming  *server.Request
-	who       *who
-	handled   *storage.Request
-	trail     *trail
-	admission *admitter
-
 	retryAfter int     // seconds, if a rate limit refuses
 	refusedBy  string  // the rate limit that refuses
 	headers    headers // what expressions see of the request's head
-}
-
-// begin prepares for a request.
-func (l *limits) begin(h *handler) {
-	l.gateway, l.scope, l.incoming, l.who, l.handled, l.trail, l.admission = h.gateway, h.scope, h.incoming, &h.who, h.request, h.trail, h.admission
 }
 
 // reset forgets the request.
@@ -60,85 +46,82 @@ func (g *Gateway) timeOf(r *storage.Request) time.Time {
 	return r.Started
 }
 
-// enforceLimits refuses the request if a rate limit does.
-func (h *handler) enforceLimits() error { return h.limits.enforce() }
-
-// enforce counts the request by the rate limits that apply to it, reads included (ERR-3): first whether one more may be
+// enforceLimits counts the request by the rate limits that apply to it, reads included (ERR-3): first whether one more may be
 // served at all, then whether the client exceeds a limit. A request that is refused takes nothing from any limit.
-func (l *limits) enforce() error {
-	r := ratelimit.Request{
-		Info: &l.handled.Info, At: l.gateway.timeOf(l.handled), Place: &l.scope.route.place, ClientAddress: l.who.client, Username: l.who.user.Name, Groups: l.who.user.Groups,
-		Headers: l.headersRead(), Repeated: l.headers.takeRepeated, Frame: l.frame,
+func enforceLimits(r *request) error {
+	asked := ratelimit.Request{
+		Info: &r.Info, At: r.gateway.timeOf(r.Request), Place: &r.scope.route.place, ClientAddress: r.who.client, Username: r.who.user.Name, Groups: r.who.user.Groups,
+		Headers: headersRead(r), Repeated: r.limits.headers.takeRepeated, Frame: func() *cel.Frame { return frameOfLimits(r) },
 	}
-	l.scope.limits.Charge(&l.charges, &r)
-	if i := &l.handled.Info; i.IsUndescribed && l.scope.limits.Evaluates() && !readings.IsPlain(i.Path) {
-		if err := l.countedAlike(r); err != nil {
+	r.scope.limits.Charge(&r.limits.charges, &asked)
+	if i := &r.Info; i.IsUndescribed && r.scope.limits.Evaluates() && !readings.IsPlain(i.Path) {
+		if err := countedAlike(r, asked); err != nil {
 			return err
 		}
 	}
-	if r := l.charges.Repeated(); r.Header != "" {
-		return status.BadRequest("the request has the header '%s' more than once, and the rate limit '%s' reads it", r.Header, r.Rule)
+	if repeated := r.limits.charges.Repeated(); repeated.Header != "" {
+		return status.BadRequest("the request has the header '%s' more than once, and the rate limit '%s' reads it", repeated.Header, repeated.Rule)
 	}
-	limiter := l.gateway.limiter
-	if full := limiter.Enter(&l.charges); full != nil {
-		if d := limiter.Peek(&l.charges, time.Now()); !d.Allowed() {
-			return l.tooMany(d) // a client over its limit need not wait for the refusal
+	limiter := r.gateway.limiter
+	if full := limiter.Enter(&r.limits.charges); full != nil {
+		if d := limiter.Peek(&r.limits.charges, time.Now()); !d.Allowed() {
+			return refuseOverLimit(r, d) // a client over its limit need not wait for the refusal
 		}
-		if err := l.queue(full); err != nil {
+		if err := queue(r, full); err != nil {
 			return err
 		}
 	}
 	// The time of the decision counts: to find out who asks may have taken long.
-	d := l.decide(time.Now())
+	d := decideLimits(r, time.Now())
 	if !d.Allowed() {
-		limiter.Leave(&l.charges)
-		return l.tooMany(d)
+		limiter.Leave(&r.limits.charges)
+		return refuseOverLimit(r, d)
 	}
-	for i := range l.charges.All() {
-		c := &l.charges.All()[i]
+	for i := range r.limits.charges.All() {
+		c := &r.limits.charges.All()[i]
 		if c.Tried {
-			l.gateway.countOf(c.Rule.Rollout).Add(c.Exceeds())
+			r.gateway.countOf(c.Rule.Rollout).Add(c.Exceeds())
 		}
 		if !c.Exceeds() {
-			l.gateway.metrics.LimitDecided(c.Rule.Name, "Admit")
+			r.gateway.metrics.LimitDecided(c.Rule.Name, "Admit")
 			continue
 		}
-		l.gateway.metrics.LimitDecided(c.Rule.Name, "Warn")
-		l.gateway.metrics.RateLimitWarned(c.Rule.Name)
-		l.handled.Warnings = append(l.handled.Warnings, c.Warning())
+		r.gateway.metrics.LimitDecided(c.Rule.Name, "Warn")
+		r.gateway.metrics.RateLimitWarned(c.Rule.Name)
+		r.Warnings = append(r.Warnings, c.Warning())
 	}
 	return nil
 }
 
 // countedAlike refuses a request whose path servers may read as one that would be counted in another way: a client could
 // choose by the spelling of the path which limits count it, and where.
-func (l *limits) countedAlike(r ratelimit.Request) error {
+func countedAlike(r *request, asked ratelimit.Request) error {
 	var rule, other string
-	r.Repeated = nil
-	if !readings.Any(l.handled.Info.Path, func(reading string) bool {
-		f := cel.NewFrame(l.admission.context())
+	asked.Repeated = nil
+	if !readings.Any(r.Info.Path, func(reading string) bool {
+		f := cel.NewFrame(r.context())
 		defer f.Release()
-		f.SetDeadline(l.handled.Deadline())
-		f.SetMemory(l.handled.Memory)
-		r.Frame = func() *cel.Frame {
-			asRead := l.limited()
+		f.SetDeadline(r.Deadline())
+		f.SetMemory(r.Memory)
+		asked.Frame = func() *cel.Frame {
+			asRead := limitedRequest(r)
 			asRead.Path = reading
 			f.Vars().SetLimited(&asRead)
-			f.Vars().SetHTTP(&readAs{(*storage.HTTP)(l.handled), reading})
+			f.Vars().SetHTTP(&readAs{(*storage.HTTP)(r.Request), reading})
 			return f
 		}
 		var charges ratelimit.Charges
-		l.scope.limits.Charge(&charges, &r)
-		rule, other = l.charges.Differing(&charges), reading
+		r.scope.limits.Charge(&charges, &asked)
+		rule, other = r.limits.charges.Differing(&charges), reading
 		return rule != ""
 	}) {
 		return nil
 	}
 	if rule == "" {
-		return status.BadRequest("the request path '%s' is refused: it can be read in too many ways", l.handled.Info.Path)
+		return status.BadRequest("the request path '%s' is refused: it can be read in too many ways", r.Info.Path)
 	}
 	return status.BadRequest("the request path '%s' is refused: the path could be read as '%s', which the rate limit '%s' counts in another way. "+
-		"Spell it as all servers read it", l.handled.Info.Path, other, rule)
+		"Spell it as all servers read it", r.Info.Path, other, rule)
 }
 
 // readAs is a request with the path that a server may read.
@@ -150,11 +133,11 @@ type readAs struct {
 // Path implements cel.HTTP.
 func (r *readAs) Path() string { return r.path }
 
-// decide holds the request against the limits over time. Redis may keep some of them.
-func (l *limits) decide(now time.Time) ratelimit.Decision {
-	d := l.gateway.limiter.Decide(&l.charges, now)
-	if s := l.trail.spans; s != nil {
-		if sent, err := l.charges.WereSent(); sent {
+// decideLimits holds the request against the limits over time. Redis may keep some of them.
+func decideLimits(r *request, now time.Time) ratelimit.Decision {
+	d := r.gateway.limiter.Decide(&r.limits.charges, now)
+	if s := r.trail.spans; s != nil {
+		if sent, err := r.limits.charges.WereSent(); sent {
 			s.Limited(now, err)
 		}
 	}
@@ -164,66 +147,66 @@ func (l *limits) decide(now time.Time) ratelimit.Decision {
 // queue waits until the request may be served, under the limit on requests in flight that has no
 // room for it and under all others: not longer than its queue and the client's own deadline allow,
 // and not after the client has gone.
-func (l *limits) queue(full *ratelimit.Charge) error {
-	if l.gateway.server.Draining() {
+func queue(r *request, full *ratelimit.Charge) error {
+	if r.gateway.server.Draining() {
 		return status.ServiceUnavailable("the gateway is about to stop, and lets no more requests wait", ratelimit.ShutdownRetryAfter)
 	}
 	if full.Rule.InFlight.QueueLength == 0 {
-		return l.crowded(full)
+		return refuseInFlight(r, full)
 	}
 	until := time.Now().Add(full.Rule.InFlight.QueueTimeout)
-	if d := l.handled.Deadline(); !d.IsZero() && d.Before(until) {
+	if d := r.Deadline(); !d.IsZero() && d.Before(until) {
 		until = d
 	}
-	l.gateway.metrics.WaitStarted()
-	defer l.gateway.metrics.WaitEnded()
-	wait := l.incoming.Client.Signal()
-	full = l.gateway.limiter.Wait(&l.charges, full, until, wait.Left())
+	r.gateway.metrics.WaitStarted()
+	defer r.gateway.metrics.WaitEnded()
+	wait := r.incoming.Client.Signal()
+	full = r.gateway.limiter.Wait(&r.limits.charges, full, until, wait.Left())
 	wait.Done()
 	if full != nil {
-		return l.crowded(full)
+		return refuseInFlight(r, full)
 	}
 	return nil
 }
 
-// crowded is the answer to a request that cannot be served because too many others are.
-func (l *limits) crowded(full *ratelimit.Charge) error {
-	l.retryAfter = l.gateway.limiter.Dropped(full, time.Now())
-	l.refusedBy = full.Rule.Name
-	l.gateway.metrics.LimitDecided(l.refusedBy, "Refuse")
-	l.gateway.metrics.RateLimited(l.refusedBy)
-	return status.TooManyRequests(full.CrowdedMessage(l.retryAfter), l.retryAfter)
+// refuseInFlight is the answer to a request that cannot be served because too many others are.
+func refuseInFlight(r *request, full *ratelimit.Charge) error {
+	r.limits.retryAfter = r.gateway.limiter.Dropped(full, time.Now())
+	r.limits.refusedBy = full.Rule.Name
+	r.gateway.metrics.LimitDecided(r.limits.refusedBy, "Refuse")
+	r.gateway.metrics.RateLimited(r.limits.refusedBy)
+	return status.TooManyRequests(full.CrowdedMessage(r.limits.retryAfter), r.limits.retryAfter)
 }
 
-// leave ends the time in which the request counts as being served. It may be called again.
-func (l *limits) leave() { l.gateway.limiter.Leave(&l.charges) }
+// leaveFlight ends the time in which the request counts as being served. It may be called again.
+func leaveFlight(r *request) { r.gateway.limiter.Leave(&r.limits.charges) }
 
-// leaveEarly ends that time before an answer is sent that is in memory: the backend is done with it, and how long the client
+// leaveFlightEarly ends that time before an answer is sent that is in memory: the backend is done with it, and how long the client
 // takes must not keep others from it. An answer that waits for a client is counted to its share of the memory. A client
 // whose share is used up keeps the place of its request until it has taken the answer. release is called then.
-func (l *limits) leaveEarly(size int) (release func()) {
-	if !l.charges.Flying() {
+func leaveFlightEarly(r *request, size int) (release func()) {
+	if !r.limits.charges.Flying() {
 		return func() {}
 	}
 	if size <= sentAtOnce {
-		l.leave()
+		leaveFlight(r)
 		return func() {}
 	}
-	share := l.share()
+	share := shareOf(r)
 	if !share.Count(size) {
 		return func() {}
 	}
-	l.leave()
+	leaveFlight(r)
 	return func() { share.Uncount(size) }
 }
 
-// share is the client's share of the memory for answers that it takes slowly: a user's, or an address's.
-func (l *limits) share() memory.Share {
-	client := "user " + l.who.user.Name
-	if l.who.user.Name == l.gateway.anonymous.Name {
-		client = "address " + networkOf(l.who.client).String()
+// shareOf is the client's share of the memory for answers that it takes slowly: a user's, or an address's.
+func shareOf(r *request) memory.Share {
+	client := "user " + r.who.user.Name
+	if r.who.user.Name == r.gateway.anonymous.Name {
+		client = "address " + networkOf(r.who.client).String()
 	}
-	return l.gateway.memory.ShareOf(client)
+	return r.gateway.memory.ShareOf(client)
 }
 
 // networkOf is an address without what its holder chooses: a holder of an IPv6 address has a /64 of
@@ -237,71 +220,71 @@ func networkOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// tooMany is the answer to a client that has come too often.
-func (l *limits) tooMany(d ratelimit.Decision) error {
-	l.retryAfter, l.refusedBy = d.RetryAfter, d.Charge.Rule.Name
-	l.gateway.metrics.LimitDecided(l.refusedBy, "Refuse")
+// refuseOverLimit is the answer to a client that has come too often.
+func refuseOverLimit(r *request, d ratelimit.Decision) error {
+	r.limits.retryAfter, r.limits.refusedBy = d.RetryAfter, d.Charge.Rule.Name
+	r.gateway.metrics.LimitDecided(r.limits.refusedBy, "Refuse")
 	if d.Unavailable {
 		return status.ServiceUnavailable(d.Message(), d.RetryAfter)
 	}
-	l.gateway.metrics.RateLimited(l.refusedBy)
+	r.gateway.metrics.RateLimited(r.limits.refusedBy)
 	return status.TooManyRequests(d.Message(), d.RetryAfter)
 }
 
-// show shows in the answer how much of the limits over time is left, in the headers of the IETF's draft
+// showLimits shows in the answer how much of the limits over time is left, in the headers of the IETF's draft
 // (draft-ietf-httpapi-ratelimit-headers).
-func (l *limits) show() {
+func showLimits(r *request) {
 	const policyName, stateName = "RateLimit-Policy: ", "RateLimit: "
-	lines := append(l.lines[:0], policyName...)
-	lines = l.charges.AppendPolicy(lines)
+	lines := append(r.limits.lines[:0], policyName...)
+	lines = r.limits.charges.AppendPolicy(lines)
 	if len(lines) == len(policyName) {
 		return
 	}
 	lines = append(append(lines, "\r\n"...), stateName...)
-	lines = l.charges.AppendState(lines, l.retryAfter)
-	l.lines = append(lines, "\r\n"...)
-	l.handled.Response.AddLines(str(l.lines))
-	cors.Expose(&l.handled.Response.Response, "RateLimit, RateLimit-Policy")
+	lines = r.limits.charges.AppendState(lines, r.limits.retryAfter)
+	r.limits.lines = append(lines, "\r\n"...)
+	r.Response.AddLines(str(r.limits.lines))
+	cors.Expose(&r.Response.Response, "RateLimit, RateLimit-Policy")
 }
 
-// frame binds the request for the expressions of rate limits, once.
-func (l *limits) frame() *cel.Frame {
-	f := l.admission.frame()
-	if l.request.Headers != nil {
+// frameOfLimits binds the request for the expressions of rate limits, once.
+func frameOfLimits(r *request) *cel.Frame {
+	f := r.frame()
+	if r.limits.request.Headers != nil {
 		return f
 	}
-	l.request = l.limited()
-	f.Vars().SetLimited(&l.request)
-	f.Vars().SetHTTP((*storage.HTTP)(l.handled))
+	r.limits.request = limitedRequest(r)
+	f.Vars().SetLimited(&r.limits.request)
+	f.Vars().SetHTTP((*storage.HTTP)(r.Request))
 	return f
 }
 
-// limited is what expressions see of the request.
-func (l *limits) limited() cel.Request {
-	address := l.incoming.Peer().IP
-	if l.who.client != l.incoming.Peer().Addr {
-		address = l.who.client.String()
+// limitedRequest is what expressions see of the request.
+func limitedRequest(r *request) cel.Request {
+	address := r.incoming.Peer().IP
+	if r.who.client != r.incoming.Peer().Addr {
+		address = r.who.client.String()
 	}
 	return cel.Request{
-		Verb: l.handled.Info.VerbName(), Path: l.handled.Info.Path, Group: l.handled.Info.Group, Version: l.handled.Info.Version, Resource: l.handled.Info.Resource,
-		Subresource: l.handled.Info.Subresource, Namespace: l.handled.Info.Namespace, Name: l.handled.Info.Name,
-		User:          cel.User{Name: l.who.user.Name, UID: l.who.user.UID, Groups: l.who.user.Groups, Extra: l.who.user.Extra},
-		ClientAddress: address, Headers: l.headersRead(), Query: l.handled.Info.Query, BodyBytes: l.announced(),
+		Verb: r.Info.VerbName(), Path: r.Info.Path, Group: r.Info.Group, Version: r.Info.Version, Resource: r.Info.Resource,
+		Subresource: r.Info.Subresource, Namespace: r.Info.Namespace, Name: r.Info.Name,
+		User:          cel.User{Name: r.who.user.Name, UID: r.who.user.UID, Groups: r.who.user.Groups, Extra: r.who.user.Extra},
+		ClientAddress: address, Headers: headersRead(r), Query: r.Info.Query, BodyBytes: announcedBody(r),
 	}
 }
 
-// announced is how long the body is, or may become if the client does not declare it beforehand.
-func (l *limits) announced() int64 {
-	if length := l.incoming.Head.ContentLength; length >= 0 {
+// announcedBody is how long the body is, or may become if the client does not declare it beforehand.
+func announcedBody(r *request) int64 {
+	if length := r.incoming.Head.ContentLength; length >= 0 {
 		return length
 	}
-	return l.handled.Limits.Body
+	return r.Limits.Body
 }
 
 // headersRead returns the headers that rate limits see.
-func (l *limits) headersRead() *headers {
-	l.headers.head = &l.incoming.Head
-	return &l.headers
+func headersRead(r *request) *headers {
+	r.limits.headers.head = &r.incoming.Head
+	return &r.limits.headers
 }
 
 // headers shows the client's header lines to rate limits; dropped ones do not count.

@@ -14,8 +14,8 @@ import (
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
-// A detachedAnswer may go on for hours, after its handler has done all there was to do: a watch, a log that is
-// followed, another protocol. It has what it takes to go on, so that other requests use the handler, and the
+// A detachedAnswer may go on for hours, after its request has done all there was to do: a watch, a log that is
+// followed, another protocol. It has what it takes to go on, so that other requests use its memory, and the
 // connection's buffer, meanwhile.
 type detachedAnswer struct {
 	gateway  *Gateway
@@ -34,23 +34,23 @@ type detachedAnswer struct {
 	warnings []string
 }
 
-// detach makes the answer independent of the handler.
-func (h *handler) detach() *detachedAnswer {
+// detach makes the answer independent of the request.
+func detach(r *request) *detachedAnswer {
 	d := &detachedAnswer{
-		gateway: h.gateway, scope: h.scope, incoming: h.incoming, record: detachedRecord(h), events: h.trail.events.Detach(), spans: h.trail.spans,
-		editor: h.request.Editor, tunnel: h.upgrade.tunnel, protocol: h.upgrade.protocol,
+		gateway: r.gateway, scope: r.scope, incoming: r.incoming, record: detachedRecord(r), events: r.trail.events.Detach(), spans: r.trail.spans,
+		editor: r.Editor, tunnel: r.upgrade.tunnel, protocol: r.upgrade.protocol,
 	}
-	if h.upgrade.tunnel == nil {
-		d.flow = flowOf(&h.incoming.Head, h.request)
-		d.answer = h.request.Response.Detach()
+	if r.upgrade.tunnel == nil {
+		d.flow = flowOf(&r.incoming.Head, r.Request)
+		d.answer = r.Response.Detach()
 		if recorded, ok := d.answer.Stream().(*recordedStream); ok {
-			recorded.events = d.events // the handler's are another request's by now
+			recorded.events = d.events // the memory of r is another request's by now
 		}
 	} else {
-		d.warnings = slices.Clone(h.request.Warnings)
+		d.warnings = slices.Clone(r.Warnings)
 	}
-	h.trail.answers.Detach()
-	h.request.Editor, h.detached = nil, true
+	r.trail.answers.Detach()
+	r.Editor, r.isDetached = nil, true
 	return d
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/protobuf"
 	"github.com/admission-gateway/gateway/internal/resource"
-	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 )
@@ -33,17 +32,13 @@ const (
 	inUnread // whatever it is: no rule matches it
 )
 
-// A bodyReader reads the body of a request, and converts bodies in other languages to JSON.
-type bodyReader struct {
-	gateway  *Gateway
-	incoming *server.Request
-	storage  storage.Storage
-	request  *storage.Request
+// body is what is known of the body of a request.
+type body struct {
 	language language
 	// isUntyped is set if the body came without a type, and is JSON.
 	isUntyped bool
 	isJSON    bool // what the client sent has been made JSON, if it was not
-	// parsed is the object in the body, if that was parsed already; decode takes it.
+	// parsed is the object in the body, if that was parsed already; decodeBody takes it.
 	parsed *document.Document
 	// mayPass is set if nothing in force reads the body.
 	mayPass bool
@@ -51,34 +46,28 @@ type bodyReader struct {
 	beyond  *protobuf.Beyond  // why the gateway cannot read it
 	json    []byte            // the JSON of a body that is sent as it came unless it is edited
 
-	operation *contract.Operation // what the API's document says of the request; nil if it says nothing
-	declared  *contract.Body      // what it declares for the media type of the body, or nil
-	boundary  string              // between the parts of a form
+	declared *contract.Body // what the API's document declares for the media type of the body, or nil
+	boundary string         // between the parts of a form
 	// nullRemoves says that the client calls its patch a merge patch, in which null removes a member.
 	nullRemoves bool
 }
 
-// begin prepares for a request.
-func (b *bodyReader) begin(h *handler) {
-	*b = bodyReader{gateway: h.gateway, incoming: h.incoming, storage: h.scope.storage, request: h.request, operation: h.scope.operation}
-}
-
 // checkMediaType lets only types pass that the gateway reads itself or that the API's document declares, in an encoding that
 // the gateway reads.
-func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
-	head, i := &b.incoming.Head, &b.request.Info
-	value, types := head.Value(message.FieldContentType), b.storage.MediaTypes()
+func checkMediaType(r *request, declared *contract.Operation) error {
+	head, i := &r.incoming.Head, &r.Info
+	value, types := head.Value(message.FieldContentType), r.scope.storage.MediaTypes()
 	sent := message.ParseContentType(value)
 	switch {
 	case i.Documented != nil:
-		return b.checkDeclared(value, declared, declared.Accepted())
+		return checkDeclaredType(r, value, declared, declared.Accepted())
 	case i.Verb == resource.VerbPatch:
-		return b.checkPatchType(value, declared)
+		return checkPatchType(r, value, declared)
 	case len(value) == 0 && i.IsResource && types.Untyped == storage.JSON:
-		b.isUntyped = true
+		r.body.isUntyped = true
 		return nil
 	case declared != nil && len(declared.Bodies) > 0 && !(sent.Is(storage.YAML) && storage.Has(types.Objects, storage.YAML)):
-		return b.checkDeclared(value, declared, declared.Accepted())
+		return checkDeclaredType(r, value, declared, declared.Accepted())
 	}
 	objects := types.Objects
 	if !i.IsResource {
@@ -87,14 +76,14 @@ func (b *bodyReader) checkMediaType(declared *contract.Operation) error {
 	switch {
 	case sent.Is(storage.JSON):
 	case storage.Has(objects, storage.YAML) && sent.Is(storage.YAML):
-		b.language = inYAML
+		r.body.language = inYAML
 	case storage.Has(objects, storage.Protobuf) && sent.Is(storage.Protobuf) && !sent.Charset:
-		if i.HasBody() && (b.request.Resource != nil || !mayBeKubernetes(i.Group)) && !b.gateway.protobuf.Knows(i.GroupVersionResource().GroupVersion()) {
+		if i.HasBody() && (r.Resource != nil || !mayBeKubernetes(i.Group)) && !r.gateway.protobuf.Knows(i.GroupVersionResource().GroupVersion()) {
 			return status.UnsupportedMediaType(withoutProtobuf) // custom resources have none
 		}
-		b.language = inProtobuf
+		r.body.language = inProtobuf
 	case types.CBOR && sent.Is(storage.CBOR) && !sent.Charset:
-		b.language = inCBOR
+		r.body.language = inCBOR
 	default:
 		return status.UnsupportedMediaType(objects)
 	}
@@ -106,61 +95,61 @@ func mayBeKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// checkDeclared lets only types pass that the API's document declares. The accepted ones are named otherwise.
-func (b *bodyReader) checkDeclared(value []byte, o *contract.Operation, accepted string) error {
+// checkDeclaredType lets only types pass that the API's document declares. The accepted ones are named otherwise.
+func checkDeclaredType(r *request, value []byte, o *contract.Operation, accepted string) error {
 	media, ok := message.ParseMediaType(value)
 	declared := o.BodyOf(media.Name)
 	switch {
 	case !ok || declared == nil:
 		return status.UnsupportedMediaType(accepted)
 	case declared.As == contract.AsBytes:
-		b.language = inBytes
+		r.body.language = inBytes
 		return nil
 	case declared.As == contract.AsParts:
-		b.boundary = media.Boundary
+		r.body.boundary = media.Boundary
 	case !message.ParseContentType(value).Is(media.Name):
 		return status.UnsupportedMediaType(accepted)
 	}
-	if b.declared = declared; declared.Form != nil {
-		b.language = inForm
+	if r.body.declared = declared; declared.Form != nil {
+		r.body.language = inForm
 	}
 	return nil
 }
 
 // checkEncoding lets only encodings pass that the gateway reads.
-func (b *bodyReader) checkEncoding() (isEncoded bool, err error) {
-	encoding := b.incoming.Head.Value(message.FieldContentEncoding)
-	if len(encoding) == 0 || bytes.EqualFold(encoding, []byte("identity")) || b.language == inBytes {
+func checkEncoding(r *request) (isEncoded bool, err error) {
+	encoding := r.incoming.Head.Value(message.FieldContentEncoding)
+	if len(encoding) == 0 || bytes.EqualFold(encoding, []byte("identity")) || r.body.language == inBytes {
 		return false, nil
 	}
-	if accepted := b.storage.MediaTypes().Encodings; accepted == "" || !compress.IsReadable(encoding) {
+	if accepted := r.scope.storage.MediaTypes().Encodings; accepted == "" || !compress.IsReadable(encoding) {
 		return false, status.UnsupportedEncoding(string(encoding), accepted)
 	}
 	return true, nil
 }
 
-// decompress makes of an encoded body what it stands for. That is admitted, and sent on: no server can read it in another way
+// decompressBody makes of an encoded body what it stands for. That is admitted, and sent on: no server can read it in another way
 // than the gateway did.
-func (b *bodyReader) decompress() error {
-	encoding, limit := b.incoming.Head.Value(message.FieldContentEncoding), b.request.Limits.Body
-	err := b.replace(int64(compress.Memory(encoding)), func() ([]byte, error) {
+func decompressBody(r *request) error {
+	encoding, limit := r.incoming.Head.Value(message.FieldContentEncoding), r.Limits.Body
+	err := replaceBody(r, int64(compress.Memory(encoding)), func() ([]byte, error) {
 		taken := 0
-		defer func() { b.request.Memory.Shrink(taken) }()
-		text, err := compress.Decode(b.request.Body, encoding, limit, func(bytes int) bool {
+		defer func() { r.Memory.Shrink(taken) }()
+		text, err := compress.Decode(r.Body, encoding, limit, func(bytes int) bool {
 			taken += bytes
-			return b.request.Memory.Grow(bytes)
+			return r.Memory.Grow(bytes)
 		})
 		switch err {
 		case nil:
 			return text, nil
 		case compress.ErrMemory:
-			return nil, b.request.Exhausted()
+			return nil, r.Exhausted()
 		case compress.ErrTooLarge:
 			return nil, status.RequestEntityTooLarge("the body must be at most %d bytes when it is decoded", limit)
 		}
 		return nil, status.BadRequest("the body must be encoded as its Content-Encoding says: it %s", err.Error())
 	})
-	b.incoming.Head.Drop(aboutCoding)
+	r.incoming.Head.Drop(aboutCoding)
 	return err
 }
 
@@ -174,39 +163,39 @@ var aboutBytes = message.Fields(message.FieldDigest)
 const withoutProtobuf = storage.JSON + ", " + storage.YAML
 
 // checkPatchType reads the language of a patch.
-func (b *bodyReader) checkPatchType(value []byte, declared *contract.Operation) error {
+func checkPatchType(r *request, value []byte, declared *contract.Operation) error {
 	sent := message.ParseContentType(value)
-	for name := range strings.SplitSeq(b.storage.MediaTypes().Patches, ", ") {
+	for name := range strings.SplitSeq(r.scope.storage.MediaTypes().Patches, ", ") {
 		if sent.Is(name) {
-			b.request.Patch = patchTypeOf(name)
-			b.declared, b.nullRemoves = declared.PatchBody(name), name == storage.MergePatchType
+			r.Patch = patchTypeOf(name)
+			r.body.declared, r.body.nullRemoves = declared.PatchBody(name), name == storage.MergePatchType
 			return nil
 		}
 	}
-	if b.storage.MediaTypes().CBOR && sent.Is(storage.ApplyPatchCBORType) && !sent.Charset {
-		b.request.Patch, b.language = storage.ApplyPatch, inCBOR
+	if r.scope.storage.MediaTypes().CBOR && sent.Is(storage.ApplyPatchCBORType) && !sent.Charset {
+		r.Patch, r.body.language = storage.ApplyPatch, inCBOR
 		return nil
 	}
-	accepted := b.acceptedPatches(declared)
-	if !b.takesForms(declared) {
+	accepted := acceptedPatches(r, declared)
+	if !takesForms(r, declared) {
 		return status.UnsupportedMediaType(accepted)
 	}
-	b.request.Patch = storage.FormPatch
-	return b.checkDeclared(value, declared, accepted)
+	r.Patch = storage.FormPatch
+	return checkDeclaredType(r, value, declared, accepted)
 }
 
 // takesForms reports whether the API's document declares forms for the patch, and the backend gets it as it is: of no
 // other form could be said what becomes of its files.
-func (b *bodyReader) takesForms(declared *contract.Operation) bool {
-	r := b.request.Resource
-	return declared != nil && declared.Forms() != "" && b.request.Info.Verb == resource.VerbPatch && b.request.Info.Subresource == "" &&
-		r != nil && r.Envelope == resource.Bare && r.Backend.Patch == resource.PatchValidated
+func takesForms(r *request, declared *contract.Operation) bool {
+	described := r.Resource
+	return declared != nil && declared.Forms() != "" && r.Info.Verb == resource.VerbPatch && r.Info.Subresource == "" &&
+		described != nil && described.Envelope == resource.Bare && described.Backend.Patch == resource.PatchValidated
 }
 
 // acceptedPatches returns the media types of patches as answers show them.
-func (b *bodyReader) acceptedPatches(declared *contract.Operation) string {
-	accepted := b.storage.MediaTypes().ShownPatches()
-	if b.takesForms(declared) {
+func acceptedPatches(r *request, declared *contract.Operation) string {
+	accepted := r.scope.storage.MediaTypes().ShownPatches()
+	if takesForms(r, declared) {
 		accepted += ", " + declared.Forms()
 	}
 	return accepted
@@ -225,35 +214,35 @@ func patchTypeOf(name string) storage.PatchType {
 	return storage.MergePatch
 }
 
-// transcode makes JSON of a body that is written in another language. The JSON is admitted, and sent on: no server can read
+// transcodeBody makes JSON of a body that is written in another language. The JSON is admitted, and sent on: no server can read
 // it in another way than the gateway did.
-func (b *bodyReader) transcode() error {
-	if b.isJSON {
+func transcodeBody(r *request) error {
+	if r.body.isJSON {
 		return nil
 	}
-	memory, read, err := b.reader()
+	memory, read, err := readerOfBody(r)
 	if read == nil || err != nil {
 		return err
 	}
-	b.isJSON = true
-	if b.language != inCBOR {
-		return b.replace(memory, read)
+	r.body.isJSON = true
+	if r.body.language != inCBOR {
+		return replaceBody(r, memory, read)
 	}
-	if b.json, err = b.make(memory, read); err == nil && !b.request.Memory.Grow(len(b.json)) {
-		err = b.request.Exhausted()
+	if r.body.json, err = makeJSON(r, memory, read); err == nil && !r.Memory.Grow(len(r.body.json)) {
+		err = r.Exhausted()
 	}
 	return err
 }
 
-// reader returns what makes JSON of the body, and how much memory that takes. It is nil if the body is JSON.
-func (b *bodyReader) reader() (memory int64, read func() ([]byte, error), err error) {
+// readerOfBody returns what makes JSON of the body, and how much memory that takes. It is nil if the body is JSON.
+func readerOfBody(r *request) (memory int64, read func() ([]byte, error), err error) {
 	switch {
-	case b.language == inCBOR:
-		memory, read, err = b.readerOfCBOR()
-	case b.language == inProtobuf:
-		memory, read = b.message.Memory, b.message.JSON
-	case b.language == inYAML || b.request.Patch == storage.ApplyPatch:
-		memory, read = b.readerOfYAML()
+	case r.body.language == inCBOR:
+		memory, read, err = readerOfCBOR(r)
+	case r.body.language == inProtobuf:
+		memory, read = r.body.message.Memory, r.body.message.JSON
+	case r.body.language == inYAML || r.Patch == storage.ApplyPatch:
+		memory, read = readerOfYAML(r)
 	}
 	return memory, read, err
 }
@@ -262,8 +251,8 @@ func (b *bodyReader) reader() (memory int64, read func() ([]byte, error), err er
 const yamlMemory = 40
 
 // readerOfYAML returns what makes JSON of YAML, which an object in braces is already.
-func (b *bodyReader) readerOfYAML() (memory int64, read func() ([]byte, error)) {
-	body := b.request.Body
+func readerOfYAML(r *request) (memory int64, read func() ([]byte, error)) {
+	body := r.Body
 	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return 0, nil
 	}
@@ -280,80 +269,80 @@ func (b *bodyReader) readerOfYAML() (memory int64, read func() ([]byte, error)) 
 }
 
 // readerOfCBOR returns what makes JSON of CBOR.
-func (b *bodyReader) readerOfCBOR() (memory int64, read func() ([]byte, error), err error) {
-	limits := b.request.Limits.Sent
-	m, err := cbor.Read(b.request.Body, cbor.Limits{Bytes: limits.Bytes, Depth: limits.Depth})
+func readerOfCBOR(r *request) (memory int64, read func() ([]byte, error), err error) {
+	limits := r.Limits.Sent
+	m, err := cbor.Read(r.Body, cbor.Limits{Bytes: limits.Bytes, Depth: limits.Depth})
 	if err != nil {
 		return 0, nil, err
 	}
 	return m.Memory, m.JSON, nil
 }
 
-// replace replaces the body by what is made of it. What that takes counts as bodies in flight do.
-func (b *bodyReader) replace(memory int64, read func() ([]byte, error)) error {
-	text, err := b.make(memory, read)
+// replaceBody replaces the body by what is made of it. What that takes counts as bodies in flight do.
+func replaceBody(r *request, memory int64, read func() ([]byte, error)) error {
+	text, err := makeJSON(r, memory, read)
 	if err != nil {
 		return err
 	}
-	b.incoming.Head.Drop(aboutBytes)
-	b.request.Body, err = b.incoming.ReplaceBody(text)
+	r.incoming.Head.Drop(aboutBytes)
+	r.Body, err = r.incoming.ReplaceBody(text)
 	return err
 }
 
-// make makes a text, within the memory and the turn that the request may have for that.
-func (b *bodyReader) make(memory int64, read func() ([]byte, error)) ([]byte, error) {
-	share := b.request.Memory
+// makeJSON makes a text, within the memory and the turn that the request may have for that.
+func makeJSON(r *request, memory int64, read func() ([]byte, error)) ([]byte, error) {
+	share := r.Memory
 	if !share.Grow(int(memory)) {
-		return nil, b.request.Exhausted()
+		return nil, r.Exhausted()
 	}
 	defer share.Shrink(int(memory))
 	if memory >= storage.HeavyText && !share.Work() {
-		return nil, b.request.Exhausted()
+		return nil, r.Exhausted()
 	}
 	text, err := read()
-	if limit := b.request.Limits.Body; err == nil && int64(len(text)) > limit {
+	if limit := r.Limits.Body; err == nil && int64(len(text)) > limit {
 		return nil, status.RequestEntityTooLarge("the object in the body must be at most %d bytes as JSON", limit)
 	}
 	return text, err
 }
 
 // negotiate refuses a request whose client takes no answer that the gateway can give.
-func (h *handler) negotiate() error {
-	answers := h.scope.storage.MediaTypes().Answers
-	if answers == "" || !h.incoming.Head.Has(message.FieldAccept) {
+func negotiate(r *request) error {
+	answers := r.scope.storage.MediaTypes().Answers
+	if answers == "" || !r.incoming.Head.Has(message.FieldAccept) {
 		return nil
 	}
-	if h.incoming.Head.Accepts(true, "*/*", "application/*", storage.JSON, storage.YAML) {
+	if r.incoming.Head.Accepts(true, "*/*", "application/*", storage.JSON, storage.YAML) {
 		return nil
 	}
 	return status.NotAcceptable("only the following media types are accepted: " + answers)
 }
 
-// read reads the body whole, after its type is known to be one that the gateway reads (RES-7).
-func (b *bodyReader) read(declared *contract.Operation) error {
-	if b.mayPass && !isDeletion(&b.request.Info) {
-		b.language = inUnread
+// readBody reads the body whole, after its type is known to be one that the gateway reads (RES-7).
+func readBody(r *request, declared *contract.Operation) error {
+	if r.body.mayPass && !isDeletion(&r.Info) {
+		r.body.language = inUnread
 	}
-	if b.language == inUnread || !b.incoming.Head.HasBody() {
-		return b.readOpaque()
+	if r.body.language == inUnread || !r.incoming.Head.HasBody() {
+		return readOpaqueBody(r)
 	}
-	err := b.checkMediaType(declared)
+	err := checkMediaType(r, declared)
 	isEncoded := false
 	if err == nil {
-		isEncoded, err = b.checkEncoding()
+		isEncoded, err = checkEncoding(r)
 	}
 	switch {
-	case err != nil && b.mayPass:
-		b.language = inUnread
-		return b.readOpaque()
+	case err != nil && r.body.mayPass:
+		r.body.language = inUnread
+		return readOpaqueBody(r)
 	case err != nil:
 		return err
 	}
-	if err = b.readOpaque(); err == nil && isEncoded {
-		err = b.decompress()
+	if err = readOpaqueBody(r); err == nil && isEncoded {
+		err = decompressBody(r)
 	}
-	if err == nil && b.language == inProtobuf && len(b.request.Body) > 0 {
-		err = b.checkProtobuf()
+	if err == nil && r.body.language == inProtobuf && len(r.Body) > 0 {
+		err = checkProtobuf(r)
 	}
 	return err
 }
@@ -364,114 +353,114 @@ func isDeletion(i *resource.Info) bool {
 }
 
 // checkProtobuf finds out whether the gateway knows everything in a body in protobuf.
-func (b *bodyReader) checkProtobuf() (err error) {
-	limits := b.request.Limits.Sent
-	b.message, err = b.gateway.protobuf.Read(b.request.Body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
+func checkProtobuf(r *request) (err error) {
+	limits := r.Limits.Sent
+	r.body.message, err = r.gateway.protobuf.Read(r.Body, protobuf.Limits{Bytes: limits.Bytes, Depth: limits.Depth, Accepted: withoutProtobuf})
 	switch {
 	case err == nil:
-	case b.mayPass:
-		b.language = inUnread
-	case b.request.Info.HasBody() && errors.As(err, &b.beyond):
-		b.language = inBeyond
+	case r.body.mayPass:
+		r.body.language = inUnread
+	case r.Info.HasBody() && errors.As(err, &r.body.beyond):
+		r.body.language = inBeyond
 	default:
 		return err
 	}
 	return nil
 }
 
-// look reads a body that passes as it came, for those who like to know what is in it; nil if it cannot be read.
-func (b *bodyReader) look() *document.Document {
-	b.language = inJSON
-	if b.checkMediaType(nil) != nil || b.language == inProtobuf && b.checkProtobuf() != nil || b.language >= inBeyond {
-		b.language = inUnread
+// lookAtBody reads a body that passes as it came, for those who like to know what is in it; nil if it cannot be read.
+func lookAtBody(r *request) *document.Document {
+	r.body.language = inJSON
+	if checkMediaType(r, nil) != nil || r.body.language == inProtobuf && checkProtobuf(r) != nil || r.body.language >= inBeyond {
+		r.body.language = inUnread
 		return nil
 	}
-	memory, read, err := b.reader()
-	text := b.request.Body
+	memory, read, err := readerOfBody(r)
+	text := r.Body
 	if err == nil && read != nil {
-		text, err = b.make(memory, read)
-		b.json = text
+		text, err = makeJSON(r, memory, read)
+		r.body.json = text
 	}
-	b.language = inUnread
-	if err != nil || !b.request.Memory.Grow(len(b.json)) {
+	r.body.language = inUnread
+	if err != nil || !r.Memory.Grow(len(r.body.json)) {
 		return nil
 	}
-	d, err := b.request.Parse(text, b.request.Limits.Sent)
+	d, err := r.Parse(text, r.Limits.Sent)
 	if err != nil {
 		return nil
 	}
 	return d
 }
 
-// readOpaque reads the body whole and within bounds, whatever it is.
-func (b *bodyReader) readOpaque() (err error) {
-	b.request.Body, err = b.incoming.ReadBody(b.request.Limits.Body)
+// readOpaqueBody reads the body whole and within bounds, whatever it is.
+func readOpaqueBody(r *request) (err error) {
+	r.Body, err = r.incoming.ReadBody(r.Limits.Body)
 	return err
 }
 
-// decode is the one reading of the body. What follows works on its tape; unedited values leave byte
+// decodeBody is the one reading of the body. What follows works on its tape; unedited values leave byte
 // for byte as they came.
-func (b *bodyReader) decode(w *storage.Write) error {
+func decodeBody(r *request, w *storage.Write) error {
 	switch {
-	case b.parsed != nil:
-		w.Object, w.Source, b.parsed = b.parsed, b.request.Body, nil
+	case r.body.parsed != nil:
+		w.Object, w.Source, r.body.parsed = r.body.parsed, r.Body, nil
 		return nil
-	case b.language == inUnread:
-		w.Source = b.request.Body
+	case r.body.language == inUnread:
+		w.Source = r.Body
 		return nil
-	case len(b.request.Body) == 0 && !b.mayBeEmpty():
+	case len(r.Body) == 0 && !mayBodyBeEmpty(r):
 		return status.BadRequest("the body must not be empty")
-	case len(b.request.Body) == 0:
+	case len(r.Body) == 0:
 		return nil
 	}
-	d, err := b.parse()
-	if err != nil && b.mayPass && b.request.Memory.Refusal() == memory.None {
-		b.language, w.Source = inUnread, b.request.Body
+	d, err := parseBody(r)
+	if err != nil && r.body.mayPass && r.Memory.Refusal() == memory.None {
+		r.body.language, w.Source = inUnread, r.Body
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	w.Object, w.Source = d, b.request.Body
+	w.Object, w.Source = d, r.Body
 	switch {
-	case b.language == inCBOR:
+	case r.body.language == inCBOR:
 		w.EditedType = valueJSON
-	case b.language != inJSON || b.isUntyped:
+	case r.body.language != inJSON || r.body.isUntyped:
 		w.ContentType = valueJSON
 	}
 	return nil
 }
 
-// parse reads the body, in whatever language it is.
-func (b *bodyReader) parse() (*document.Document, error) {
-	if err := b.transcode(); err != nil {
+// parseBody reads the body, in whatever language it is.
+func parseBody(r *request) (*document.Document, error) {
+	if err := transcodeBody(r); err != nil {
 		return nil, err
 	}
-	d, err := b.request.Parse(b.text(), b.request.Limits.Sent)
+	d, err := r.Parse(textOfBody(r), r.Limits.Sent)
 	if err != nil {
 		return nil, notJSON(err)
 	}
 	return d, nil
 }
 
-// text returns the body as JSON, once it was made so.
-func (b *bodyReader) text() []byte {
-	if b.json != nil {
-		return b.json
+// textOfBody returns the body as JSON, once it was made so.
+func textOfBody(r *request) []byte {
+	if r.body.json != nil {
+		return r.body.json
 	}
-	return b.request.Body
+	return r.Body
 }
 
-// mayBeEmpty reports whether the request needs no body.
-func (b *bodyReader) mayBeEmpty() bool {
-	i, r, o := &b.request.Info, b.request.Resource, b.operation
+// mayBodyBeEmpty reports whether the request needs no body.
+func mayBodyBeEmpty(r *request) bool {
+	i, described, o := &r.Info, r.Resource, r.scope.operation
 	if !i.HasBody() {
 		return o == nil || len(o.Bodies) == 0 || o.MayBeEmpty
 	}
-	if o != nil && o.MayBeEmpty && (i.Verb == resource.VerbCreate || r.Envelope == resource.Bare) {
+	if o != nil && o.MayBeEmpty && (i.Verb == resource.VerbCreate || described.Envelope == resource.Bare) {
 		return true
 	}
-	return r != nil && r.Writes.EmptyBodies && (i.Verb == resource.VerbCreate || r.Operation != nil)
+	return described != nil && described.Writes.EmptyBodies && (i.Verb == resource.VerbCreate || described.Operation != nil)
 }
 
 var (
@@ -492,8 +481,8 @@ func notJSON(err error) error {
 }
 
 // decodePatch reads the body as a patch.
-func (b *bodyReader) decodePatch(w *storage.Write) error {
-	if err := b.decode(w); err != nil {
+func decodePatch(r *request, w *storage.Write) error {
+	if err := decodeBody(r, w); err != nil {
 		return err
 	}
 	w.Patch, w.Object, w.Source, w.ContentType = w.Object, nil, nil, nil

@@ -41,32 +41,32 @@ func (c *copies) begin() bool {
 func (c *copies) end() { c.underway.Add(-1) }
 
 // mirrorRequest has what the backend gets copied for the mirrors of the route.
-func mirrorRequest(h *handler) error {
-	h.request.Copier = (*copier)(h)
+func mirrorRequest(r *request) error {
+	r.Copier = (*copier)(r)
 	return nil
 }
 
-// copier copies the request of a handler. It implements storage.Copier.
-type copier handler
+// copier copies a request. It implements storage.Copier.
+type copier request
 
 // Copy implements storage.Copier: it copies the first message that a request becomes.
 func (c *copier) Copy(m *storage.Message) {
-	c.request.Copier = nil
+	c.Copier = nil
 	for i := range c.route.mirrors {
 		one := &c.route.mirrors[i]
 		if one.shares != nil && one.shares.next() != 0 {
 			continue
 		}
-		if !(*handler)(c).copyTo(one, m) {
+		if !copyToMirror((*request)(c), one, m) {
 			c.gateway.metrics.RequestMirrored(one.to.backend.name, copyDropped)
 		}
 	}
 }
 
-// copyTo sends a copy of a message, and reports false if there is none: the body is not in memory, or takes more of that than
+// copyToMirror sends a copy of a message, and reports false if there is none: the body is not in memory, or takes more of that than
 // there is, or too many copies are on their way.
-func (h *handler) copyTo(to *mirror, m *storage.Message) bool {
-	g, b := h.gateway, to.to.backend
+func copyToMirror(r *request, to *mirror, m *storage.Message) bool {
+	g, b := r.gateway, to.to.backend
 	if to.to.obstacle != nil || m.Upload != nil || !g.copies.begin() {
 		return false
 	}
@@ -75,10 +75,10 @@ func (h *handler) copyTo(to *mirror, m *storage.Message) bool {
 		g.copies.end()
 		return false
 	}
-	r := &upstream.Request{Head: h.copiedHead(m), Body: slices.Clone(m.Body), HeadOnly: string(m.Method) == http.MethodHead}
+	copied := &upstream.Request{Head: headOfCopy(r, m), Body: slices.Clone(m.Body), HeadOnly: string(m.Method) == http.MethodHead}
 	go func() {
 		var answer message.Response
-		err := b.client.Do(r, &answer)
+		err := b.client.Do(copied, &answer)
 		answer.Close()
 		g.memory.Budget.Give(size)
 		g.copies.end()
@@ -94,11 +94,11 @@ func (h *handler) copyTo(to *mirror, m *storage.Message) bool {
 // copiedHead is the usual size of the head of a copy.
 const copiedHead = 1 << 10
 
-// copiedHead makes the head of a copy. It has nothing that only the backend of the route is to learn: neither its edits, nor the
+// headOfCopy makes the head of a copy. It has nothing that only the backend of the route is to learn: neither its edits, nor the
 // credentials by which the gateway names the user to it.
-func (h *handler) copiedHead(m *storage.Message) []byte {
-	f := h.request.From
-	f.Edits, f.Lines = h.scope.editing.copies, nil
+func headOfCopy(r *request, m *storage.Message) []byte {
+	f := r.From
+	f.Edits, f.Lines = r.scope.editing.copies, nil
 	f.Method, f.Target, f.Via, f.Length = m.Method, m.Target, storage.Via, -1
 	f.Skip |= message.Fields(message.FieldDigest)
 	if m.ContentType != nil {
@@ -108,14 +108,14 @@ func (h *handler) copiedHead(m *storage.Message) []byte {
 	if m.Body != nil {
 		f.Length = int64(len(m.Body))
 	}
-	return h.incoming.Head.AppendForward(make([]byte, 0, copiedHead), &f)
+	return r.incoming.Head.AppendForward(make([]byte, 0, copiedHead), &f)
 }
 
 // keepsBody reports whether a body is read whole before it is sent on, for it may be sent again or to mirrors.
-func (h *handler) keepsBody() bool {
-	if h.route.mirrors == nil && h.request.Limits.Retry == nil {
+func keepsBody(r *request) bool {
+	if r.route.mirrors == nil && r.Limits.Retry == nil {
 		return false
 	}
-	n := h.incoming.Head.ContentLength
-	return n >= 0 && n <= h.request.Limits.Body
+	n := r.incoming.Head.ContentLength
+	return n >= 0 && n <= r.Limits.Body
 }

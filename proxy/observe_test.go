@@ -138,7 +138,7 @@ func TestAccessLog(t *testing.T) {
 	slices.Sort(lines) // a line is written after its answer
 	got = strings.Join(lines, "")
 	const golden = "testdata/access.txt"
-	if *update {
+	if *isUpdate {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -395,7 +395,7 @@ func TestSpans(t *testing.T) {
 	spans := kept.GetSpans()
 	got := spansText(spans)
 	const golden = "testdata/spans.txt"
-	if *update {
+	if *isUpdate {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

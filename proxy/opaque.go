@@ -15,57 +15,57 @@ import (
 
 // pass sends on a body that no rule reads: as it came, or, if the backend could read it
 // differently, after it was read strictly.
-func (h *handler) pass(w *storage.Write) error {
+func pass(r *request, w *storage.Write) error {
 	switch {
-	case h.body.language != inUnread:
-		if err := h.body.decode(w); err != nil {
+	case r.body.language != inUnread:
+		if err := decodeBody(r, w); err != nil {
 			return err
 		}
-	case h.trail.story != nil || h.trail.events.Wants(audit.Metadata):
-		w.Object, w.Source = h.body.look(), h.request.Body
+	case r.trail.story != nil || r.trail.events.Wants(audit.Metadata):
+		w.Object, w.Source = lookAtBody(r), r.Body
 	default:
-		w.Source = h.request.Body
+		w.Source = r.Body
 	}
-	if s := h.trail.story; s != nil {
-		h.admission.describe(w)
+	if s := r.trail.story; s != nil {
+		describe(r, w)
 		s.At(explaining.Pass, w)
 	}
 	if w.Object != nil && sendsObject(&w.Info) {
-		h.trail.events.NoteRequest(w.Object)
+		r.trail.events.NoteRequest(w.Object)
 	}
 	if w.Object != nil {
 		var err error
 		if w.Info.Verb == resource.VerbPatch {
-			err = h.checkPatch(w, w.Object.Root())
+			err = checkPatch(r, w, w.Object.Root())
 		} else {
-			err = h.admission.checkBody(w, w.Object.Root(), h.body.declared)
+			err = checkBody(r, w, w.Object.Root(), r.body.declared)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return h.scope.storage.Pass(w)
+	return r.scope.storage.Pass(w)
 }
 
 // admitUnread is the way of an object in protobuf that a later version of Kubernetes has made. The backend shows what it would
 // store; that is admitted, and the client's own bytes are sent on.
-func (h *handler) admitUnread(w *storage.Write) error {
-	w.Source = h.request.Body
-	backend := h.scope.storage.Shower()
-	if backend == nil || h.changes(w) {
-		return h.unreadable("be JSON, for policies may change the object")
+func admitUnread(r *request, w *storage.Write) error {
+	w.Source = r.Body
+	backend := r.scope.storage.Shower()
+	if backend == nil || changes(r, w) {
+		return unreadable(r, "be JSON, for policies may change the object")
 	}
 	if w.Info.Verb == resource.VerbUpdate { // which nothing pins but what the client wrote
 		version, uid := protobuf.Identity(w.Source)
 		switch {
 		case version == "":
-			return h.unreadable("name the `metadata.resourceVersion` that it replaces, or be JSON")
-		case uid == "" && storage.NamesObject(&w.Info, h.request.Resource) && h.scope.rules.policies.Concerns(&w.Info, admission.Create):
+			return unreadable(r, "name the `metadata.resourceVersion` that it replaces, or be JSON")
+		case uid == "" && storage.NamesObject(&w.Info, r.Resource) && r.scope.rules.policies.Concerns(&w.Info, admission.Create):
 			// A server ignores the version of an object that is gone by then, and creates it.
-			return h.unreadable("name the `metadata.uid` of the object that it replaces, or be JSON")
+			return unreadable(r, "name the `metadata.uid` of the object that it replaces, or be JSON")
 		}
 	}
-	if err := h.scope.storage.CheckOptions(w); err != nil {
+	if err := r.scope.storage.CheckOptions(w); err != nil {
 		return err
 	}
 	isShown, err := backend.Show(w)
@@ -73,37 +73,37 @@ func (h *handler) admitUnread(w *storage.Write) error {
 	case err != nil:
 		return err
 	case !isShown:
-		return h.unreadable("be JSON, for the backend cannot show what it makes of it")
+		return unreadable(r, "be JSON, for the backend cannot show what it makes of it")
 	}
-	h.trail.events.NoteRequest(w.Object)
-	if err := h.admission.validateObject(h.scope.storage, w); err != nil {
+	r.trail.events.NoteRequest(w.Object)
+	if err := validateObject(r, r.scope.storage, w); err != nil {
 		return err
 	}
-	if err := h.admission.Validate(w); err != nil {
+	if err := validate(r, w); err != nil {
 		return err
 	}
 	if w.Object.Edited() {
-		return h.unreadable("be JSON, for the object has to be pinned to the version that was judged")
+		return unreadable(r, "be JSON, for the object has to be pinned to the version that was judged")
 	}
 	if w.Info.Verb == resource.VerbCreate {
-		return h.scope.storage.Create(w)
+		return r.scope.storage.Create(w)
 	}
-	return h.scope.storage.Update(w)
+	return r.scope.storage.Update(w)
 }
 
 // changes reports whether policies may change the object of the write.
-func (h *handler) changes(w *storage.Write) bool {
+func changes(r *request, w *storage.Write) bool {
 	operation, _ := operationOf(w)
-	chain := h.scope.rules.policies
+	chain := r.scope.rules.policies
 	return chain.Mutates(&w.Info, operation) || chain.Mutates(&w.Info, admission.Create)
 }
 
 // unreadable returns the refusal of a body that is beyond the gateway, with what the client can do.
-func (h *handler) unreadable(must string) error {
+func unreadable(r *request, must string) error {
 	var refusal *status.Error
-	if errors.As(h.body.beyond, &refusal) && refusal.ErrStatus.Code != http.StatusBadRequest {
+	if errors.As(r.body.beyond, &refusal) && refusal.ErrStatus.Code != http.StatusBadRequest {
 		return refusal // which says what the body may be
 	}
 	return status.BadRequest("%s. Policies or schemas are about the object: the body must %s, or the gateway must be upgraded to the client's version of Kubernetes",
-		h.body.beyond, must)
+		r.body.beyond, must)
 }

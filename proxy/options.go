@@ -90,7 +90,7 @@ type Gateway struct {
 	anonymous      identity.User
 	observers      observers
 	current        atomic.Pointer[scopes]
-	handlers       sync.Pool
+	requests       sync.Pool // of *request
 	clock          func() time.Time
 	// refusesPlainly says that all refusals are Status objects.
 	refusesPlainly bool

@@ -31,15 +31,8 @@ import (
 // it gets there. A write that the gateway refuses does not get there, so the gateway asks the server
 // before it sends the refusal.
 
-// permission finds out whether the client is authorized to make the request.
+// permission is what is known of whether the client is authorized to make the request.
 type permission struct {
-	scope   *scope
-	request *storage.Request
-	write   *storage.Write // the attempt at hand
-	who     *who
-	upgrade *upgrade
-	trail   *trail
-	reviews *access.Reviews
 	// refusal is the answer if the client is not authorized, or if that must be known and is not.
 	// It is nil before that.
 	refusal error
@@ -47,58 +40,53 @@ type permission struct {
 	isGiven bool
 }
 
-// begin prepares for a request.
-func (p *permission) begin(h *handler) {
-	*p = permission{scope: h.scope, request: h.request, write: h.write, who: &h.who, upgrade: &h.upgrade, trail: h.trail, reviews: h.gateway.states.Reviews()}
-}
-
 // orForbidden returns the refusal of a request or, if the client is not authorized anyway, the
 // refusal of the API server. If that cannot be determined the client gets the first, unless it
 // depends on what the gateway's own account has read.
-func (p *permission) orForbidden(refusal error) error {
+func orForbidden(r *request, refusal error) error {
 	var told *status.Error
 	isTold := errors.As(refusal, &told)
-	knowsStored := p.request.KnowsStored()
+	knowsStored := r.KnowsStored()
 	switch {
-	case p.refusal != nil:
-		return p.forbid(p.refusal)
-	case storage.IsDone(p.request.PreviewStatus()):
-		p.isGiven = true // the server has let the client try it
+	case r.permission.refusal != nil:
+		return forbid(r, r.permission.refusal)
+	case storage.IsDone(r.PreviewStatus()):
+		r.permission.isGiven = true // the server has let the client try it
 		return refusal
-	case !p.scope.backend.kind.authorizes():
+	case !r.scope.backend.kind.authorizes():
 		return refusal
 	case knowsStored:
 	case !isTold || told.ErrStatus.Code > http.StatusInternalServerError:
 		return refusal
-	case p.scope.hasBody && p.scope.isOpaque(p.request):
+	case r.scope.hasBody && r.scope.isOpaque(r.Request):
 		return refusal // which says nothing of any file
 	}
-	may, unknown := p.review(p.reviews.Try)
+	may, unknown := reviewAccess(r, r.gateway.states.Reviews().Try)
 	var failed *upstream.Error
 	switch {
 	case may != nil:
-		return p.forbid(may)
+		return forbid(r, may)
 	case unknown == nil:
-		p.isGiven = true
+		r.permission.isGiven = true
 	case !knowsStored:
 	case errors.As(refusal, &failed) && failed.Kind != upstream.TooLarge: // which says nothing of the stored object
-		p.withholdWarnings() // but they may
+		withholdWarnings(r) // but they may
 	default:
-		return p.forbid(p.withhold(unknown))
+		return forbid(r, withheld(r, unknown))
 	}
 	return refusal
 }
 
-// withhold returns the answer if the permission is unknown, in place of one that would reveal
+// withheld returns the answer if the permission is unknown, in place of one that would reveal
 // something of the stored object.
-func (p *permission) withhold(why error) *status.Error {
+func withheld(r *request, why error) *status.Error {
 	var refused *access.Refusal
-	switch i := &p.request.Info; {
+	switch i := &r.Info; {
 	case !errors.As(why, &refused) || refused.Code != http.StatusForbidden:
 		return status.ServiceUnavailable("the backend does not say now whether the client may do what it asks for, on which the answer depends", 1)
-	case p.asker().self == nil:
+	case askerOf(r).self == nil:
 		rule := status.AccessRule{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verb: "create"}
-		return status.AccountMayNot(i.GroupResource(), i.Name, &rule, p.scope.backend.name, "")
+		return status.AccountMayNot(i.GroupResource(), i.Name, &rule, r.scope.backend.name, "")
 	default:
 		return status.Forbidden(i.GroupResource(), i.Name,
 			"the backend does not let the client ask by a SelfSubjectAccessReview whether it may do what it asks for, on which the answer depends")
@@ -106,14 +94,14 @@ func (p *permission) withhold(why error) *status.Error {
 }
 
 // maySee reports whether the client may learn what the gateway's own account reads for its request.
-func (p *permission) maySee() bool { return p.isGiven || p.scope.backend.storage.Account == nil }
+func maySee(r *request) bool { return r.permission.isGiven || r.scope.backend.storage.Account == nil }
 
 // forbid makes the API server's refusal the answer, without the findings of policies. It does so
 // too for a client for which nothing was read that a policy needed, whatever the policy made of
 // that.
-func (p *permission) forbid(refusal error) error {
-	p.refusal = refusal
-	p.request.Warnings = p.request.Warnings[:0]
+func forbid(r *request, refusal error) error {
+	r.permission.refusal = refusal
+	r.Warnings = r.Warnings[:0]
 	return refusal
 }
 
@@ -121,69 +109,74 @@ func (p *permission) forbid(refusal error) error {
 // gateway's own account has read the stored object for its request: otherwise the source of the
 // refusal would reveal what policies decided by that object. It returns nil if the client is
 // authorized, so that the server's own admission has refused the request.
-func (p *permission) orAsked() error {
-	if !p.request.KnowsStored() || p.isGiven || storage.IsDone(p.request.PreviewStatus()) || !p.scope.backend.kind.authorizes() {
+func orAsked(r *request) error {
+	if !r.KnowsStored() || r.permission.isGiven || storage.IsDone(r.PreviewStatus()) || !r.scope.backend.kind.authorizes() {
 		return nil
 	}
-	switch may, unknown := p.review(p.reviews.Try); {
+	switch may, unknown := reviewAccess(r, r.gateway.states.Reviews().Try); {
 	case may != nil:
-		return p.forbid(may)
+		return forbid(r, may)
 	case unknown != nil:
-		return p.forbid(p.withhold(unknown))
+		return forbid(r, withheld(r, unknown))
 	}
-	p.isGiven = true
+	r.permission.isGiven = true
 	return nil
 }
 
 // isHeard reports whether an answer of the API server means that the client is authorized. An overloaded server
 // answers 429 before it authorizes, and a request that fails may not have got that far.
-func (p *permission) isHeard(code int) bool {
-	return p.isGiven || storage.IsDone(p.request.PreviewStatus()) || code != http.StatusTooManyRequests && code < http.StatusInternalServerError
+func isHeard(r *request, code int) bool {
+	return r.permission.isGiven || storage.IsDone(r.PreviewStatus()) || code != http.StatusTooManyRequests && code < http.StatusInternalServerError
 }
 
 // withholdWarnings drops the warnings of policies after a 403 of the API server, because the client is not authorized.
 // The server's admission may have refused the write with the same code; the warnings are lost then.
-func (p *permission) withholdWarnings() {
-	if p.scope.backend.kind.authorizes() {
-		p.request.Warnings = p.request.Warnings[:0]
+func withholdWarnings(r *request) {
+	if r.scope.backend.kind.authorizes() {
+		r.Warnings = r.Warnings[:0]
 	}
 }
 
-// MayRead implements state.Gate: nothing is read for a request that the API server is remembered to refuse.
-func (p *permission) MayRead() error {
-	if p.refusal == nil {
-		if !p.scope.backend.kind.authorizes() || !p.reviews.Refuses() {
+// gate keeps from being read what a policy asks for, if the API server is remembered to refuse the request. It implements
+// state.Gate.
+type gate request
+
+// MayRead implements state.Gate.
+func (g *gate) MayRead() error {
+	r := (*request)(g)
+	if r.permission.refusal == nil {
+		if !r.scope.backend.kind.authorizes() || !r.gateway.states.Reviews().Refuses() {
 			return nil
 		}
-		p.refusal, _ = p.review(func(_ context.Context, q *access.Question) (access.Answer, error) {
-			if a, ok := p.reviews.Remember(q); ok {
+		r.permission.refusal, _ = reviewAccess(r, func(_ context.Context, q *access.Question) (access.Answer, error) {
+			if a, ok := r.gateway.states.Reviews().Remember(q); ok {
 				return a, nil
 			}
 			return access.Answer{}, errNotRemembered
 		})
 	}
-	if p.refusal == nil {
+	if r.permission.refusal == nil {
 		return nil
 	}
-	return p.forbid(p.refusal)
+	return forbid(r, r.permission.refusal)
 }
 
 var errNotRemembered = errors.New("the answer is not remembered")
 
-// review asks whether the client is authorized. It returns the refusal if it is not, an error if that is not known, and
+// reviewAccess asks whether the client is authorized. It returns the refusal if it is not, an error if that is not known, and
 // nil and nil if it is.
-func (p *permission) review(ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
-	ctx := p.trail.context(p.request.Client)
-	if by := p.request.Deadline(); !by.IsZero() {
+func reviewAccess(r *request, ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
+	ctx := r.trail.context(r.Client)
+	if by := r.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, by)
 		defer cancel()
 	}
-	w := p.asker()
+	w := askerOf(r)
 	if w == nil {
 		return nil, errNobodyAsks
 	}
-	all := p.accesses()
+	all := accessesOf(r)
 	if len(all) == 0 {
 		return nil, errNobodyAsks
 	}
@@ -210,14 +203,14 @@ func (p *permission) review(ask func(context.Context, *access.Question) (access.
 
 var errNobodyAsks = errors.New("nobody can ask what the client may do")
 
-// accesses returns the steps that the API server authorizes of the request, in its order: what the URL
+// accessesOf returns the steps that the API server authorizes of the request, in its order: what the URL
 // and the method say, and the creation to which a PUT comes.
-func (p *permission) accesses() []authorizer.AttributesRecord {
-	at, err := url.ParseRequestURI(string(p.request.Head.Target))
+func accessesOf(r *request) []authorizer.AttributesRecord {
+	at, err := url.ParseRequestURI(string(r.Head.Target))
 	if err != nil {
 		return nil
 	}
-	info, err := access.InfoOf(string(p.request.Head.Method), at)
+	info, err := access.InfoOf(string(r.Head.Method), at)
 	if err != nil {
 		return nil
 	}
@@ -232,7 +225,7 @@ func (p *permission) accesses() []authorizer.AttributesRecord {
 		about.LabelSelectorRequirements, _ = s.Requirements()
 	}
 	all := []authorizer.AttributesRecord{about}
-	if w := p.write; w.Existing.IsAbsent && w.Info.Verb == resource.VerbUpdate {
+	if w := r.attempt.Write; w.Existing.IsAbsent && w.Info.Verb == resource.VerbUpdate {
 		about.Verb = "create"
 		all = append(all, about)
 	}
@@ -251,21 +244,21 @@ type asker struct {
 	post access.Post
 }
 
-// asker returns how to ask for the client's permission; nil if that is impossible. A user that the
+// askerOf returns how to ask for the client's permission; nil if that is impossible. A user that the
 // gateway names to the backend is known. Else the backend believes the client's own credentials,
 // and without any takes the client for an anonymous one.
-func (p *permission) asker() *asker {
-	w := &asker{reviews: p.reviews, upstream: p.scope.backend, user: p.who.user, post: state.PostReview(p.scope.backend)}
-	switch p.scope.backend.credentials {
+func askerOf(r *request) *asker {
+	w := &asker{reviews: r.gateway.states.Reviews(), upstream: r.scope.backend, user: r.who.user, post: state.PostReview(r.scope.backend)}
+	switch r.scope.backend.credentials {
 	case config.FrontProxyCredentials, config.ImpersonateCredentials:
 	default:
-		if w.self = p.shown(); w.self != nil {
-			w.post = p.postAsClient()
+		if w.self = shownCredentials(r); w.self != nil {
+			w.post = postAsClient(r)
 			return w
 		}
 		w.user = identity.Anonymous()
 	}
-	if p.scope.backend.account.Anonymous() {
+	if r.scope.backend.account.Anonymous() {
 		return nil
 	}
 	return w
@@ -294,12 +287,12 @@ func (w *asker) name(ctx context.Context) string {
 	return answer.User
 }
 
-// shown are the lines by which the client proves its identity to the backend; nil without any.
-func (p *permission) shown() (all []byte) {
-	if token, err := p.who.authorization(p.request.Head, p.upgrade.protocol, p.scope.backend.credentials); err == nil && token != nil {
+// shownCredentials are the lines by which the client proves its identity to the backend; nil without any.
+func shownCredentials(r *request) (all []byte) {
+	if token, err := r.who.authorization(r.Head, r.upgrade.protocol, r.scope.backend.credentials); err == nil && token != nil {
 		all = append(append(all, token...), '\n')
 	}
-	for _, l := range p.request.Head.Headers() {
+	for _, l := range r.Head.Headers() {
 		if !l.Dropped && (l.Field == message.FieldXRemote || l.Field == message.FieldImpersonate) {
 			all = append(append(append(append(all, l.Name...), ':'), l.Value...), '\n')
 		}
@@ -308,19 +301,19 @@ func (p *permission) shown() (all []byte) {
 }
 
 // postAsClient posts reviews as the client would, with its credentials, over the connections of clients.
-func (p *permission) postAsClient() access.Post {
+func postAsClient(r *request) access.Post {
 	var token []byte
-	if !p.request.Head.Has(message.FieldAuthorization) {
+	if !r.Head.Has(message.FieldAuthorization) {
 		// A token among the protocols of a WebSocket counts if there is one.
-		token, _ = p.who.authorization(p.request.Head, p.upgrade.protocol, p.scope.backend.credentials)
+		token, _ = r.who.authorization(r.Head, r.upgrade.protocol, r.scope.backend.credentials)
 	}
-	if s := p.trail.spans; s != nil { // the question has a place of its own in the trace
-		defer func(lines []byte) { p.request.From.Trace = lines }(p.request.From.Trace)
-		p.request.From.Trace = s.Names()
+	if s := r.trail.spans; s != nil { // the question has a place of its own in the trace
+		defer func(lines []byte) { r.From.Trace = lines }(r.From.Trace)
+		r.From.Trace = s.Names()
 	}
-	head := p.request.OwnPostHead(token)
+	head := r.OwnPostHead(token)
 	lines := head[slices.Index(head, '\n')+1 : len(head)-len("\r\n")]
-	b := p.scope.backend
+	b := r.scope.backend
 	return func(ctx context.Context, target string, body []byte) (int, []byte, error) {
 		span := tracing.Ask(ctx, http.MethodPost)
 		head := append([]byte("POST "+target+" HTTP/1.1\r\n"), lines...)

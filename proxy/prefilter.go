@@ -6,23 +6,32 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// An outside finds the policies that do not match the request before the gateway reads an object or makes a dry run for
-// them: by labels of the namespace, and by match conditions that need no object. It asks each policy once. It implements
-// resource.Foresight.
-type outside struct {
-	admitter   *admitter
-	attributes admission.Attributes // without an object
-	known      []foreseen
+// beginPrefilter is the stage that lets policies be asked before an object is read, if that may spare it. A new object is
+// all in the request.
+func beginPrefilter(r *request) error {
+	f := r.prefilter
+	f.request, f.attributes.IsUncounted = r, r.gateway.isUncounted
+	r.Info.Foresight = f
+	return nil
 }
 
-// foreseen is the answer of a policy.
-type foreseen struct {
-	outsideKey
+// A prefilter finds the policies that do not match the request before the gateway reads an object or makes a dry run for
+// them: by labels of the namespace, and by match conditions that need no object. It asks each policy once. It implements
+// resource.Foresight.
+type prefilter struct {
+	request    *request             // nil until it is to be asked
+	attributes admission.Attributes // without an object
+	known      []prefiltered
+}
+
+// prefiltered is the answer of a policy.
+type prefiltered struct {
+	prefilterKey
 	isOutside bool
 }
 
-// outsideKey identifies a policy and the request that it was asked about.
-type outsideKey struct {
+// prefilterKey identifies a policy and the request that it was asked about.
+type prefilterKey struct {
 	policy                                   any
 	operation                                admission.Operation
 	verb                                     resource.Verb
@@ -30,40 +39,43 @@ type outsideKey struct {
 }
 
 // IsOutside implements resource.Foresight.
-func (o *outside) IsOutside(policy any, i *resource.Info, operation admission.Operation) bool {
-	key := outsideKey{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name}
-	for n := range o.known {
-		if o.known[n].outsideKey == key {
-			return o.known[n].isOutside
+func (f *prefilter) IsOutside(policy any, i *resource.Info, operation admission.Operation) bool {
+	key := prefilterKey{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name}
+	for n := range f.known {
+		if f.known[n].prefilterKey == key {
+			return f.known[n].isOutside
 		}
 	}
-	isOutside := o.ask(policy.(admission.Foreseer), i, operation)
-	o.known = append(o.known, foreseen{key, isOutside})
+	isOutside := f.ask(policy.(admission.Foreseer), i, operation)
+	f.known = append(f.known, prefiltered{key, isOutside})
 	return isOutside
 }
 
 // ask asks a policy. One that fails is left to the steps of the request.
-func (o *outside) ask(p admission.Foreseer, i *resource.Info, operation admission.Operation) (isOutside bool) {
+func (f *prefilter) ask(p admission.Foreseer, i *resource.Info, operation admission.Operation) (isOutside bool) {
 	defer func() {
 		if recover() != nil {
 			isOutside = false
 		}
 	}()
-	a, to := o.admitter, &o.attributes
-	to.Info, to.Resource, to.Operation = i, a.request.Resource, operation
-	to.Received, to.User, to.HTTP = a.gateway.timeOf(a.request), &a.who.user, (*storage.HTTP)(a.request)
+	r, to := f.request, &f.attributes
+	to.Info, to.Resource, to.Operation = i, r.Resource, operation
+	to.Received, to.User, to.HTTP = r.gateway.timeOf(r.Request), &r.who.user, (*storage.HTTP)(r.Request)
 	to.DryRun = i.Options.DryRun
-	a.referred.Begin(a.context(), a.scope.set, a.gateway.states, a.scope.backend, i, a.permission, a.request.Deadline())
-	to.Lookup, to.Frame = &a.referred, a.frame()
+	r.attempt.referred.Begin(r.context(), r.scope.set, r.gateway.states, r.scope.backend, i, (*gate)(r), r.Deadline())
+	to.Lookup, to.Frame = &r.attempt.referred, r.frame()
 	if s := to.Frame.Tracer(); s != nil { // which is reported when the policy itself is evaluated
 		to.Frame.Trace(nil)
 		defer to.Frame.Trace(s)
 	}
-	return p.IsOutside(a.context(), to)
+	return p.IsOutside(r.context(), to)
 }
 
 // reset forgets the request.
-func (o *outside) reset() {
-	clear(o.known)
-	*o = outside{known: o.known[:0]}
+func (f *prefilter) reset() {
+	if f.request == nil {
+		return
+	}
+	clear(f.known)
+	*f = prefilter{known: f.known[:0]}
 }

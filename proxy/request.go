@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/admission-gateway/gateway/internal/audit"
 	"github.com/admission-gateway/gateway/internal/compress"
 	"github.com/admission-gateway/gateway/internal/identity"
@@ -15,41 +17,53 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// A handler serves one request. It has all that is known of the request for as long as it lasts, and memory
-// that is kept for the next one. What points into the client's bytes is valid until the handler returns, and
-// not longer. What an attempt at a write learns is in write alone.
-type handler struct {
-	parts
+// A request is what is known of a client's request while it is served. A stage sets what the stages behind it read. What
+// points into the client's bytes is valid as long as the request is served. What an attempt at a write finds out is in the
+// attempt alone, so that the next one starts afresh.
+type request struct {
+	pooled
 	gateway  *Gateway
-	incoming *server.Request // as the server read it
-	// set is the snapshot of policies that every step of this request uses, storage the request's
-	// resource at the backend that it goes to.
-	set      *policies.Set
+	incoming *server.Request     // as the server read it
+	set      *policies.Set       // by which every stage goes
 	listener *listeners.Listener // that takes the request; nil until it is known
 	route    *route              // nil until it is known
 	scope    *scope              // of the operation that it asks for; nil until it is known
 	target   []byte              // memory for what the backend gets in place of the client's target
 
-	body       bodyReader
 	who        who
 	permission permission
+	body       body
+	parameters field.ErrorList  // what is wrong with the parameters of a request with an object
+	wrong      []string         // the parameters among what is wrong, by their fields
 	named      compress.Variant // of the answer that the client has, by its If-None-Match
-	kept       int              // how many of the warnings are not of the attempt at hand
 	upgrade    upgrade
-	// isTriedUnread says that the request passes as undescribed, because its description is only tried.
-	isTriedUnread bool
-	detached      bool // the answer goes on without the handler
+	// isShadow says that the request is the copy of one to which a description is not applied: it is judged and not sent, and
+	// what policies find is not counted.
+	isShadow bool
+	// isUnreadable says that the request passes as undescribed, because it cannot be read as its description has it, and that
+	// is not enforced.
+	isUnreadable bool
+	isDetached   bool // the answer goes on without the request
 }
 
-// parts keep memory from one request to the next.
-type parts struct {
-	request   *storage.Request
-	write     *storage.Write // the attempt at hand
-	asked     *storage.Write // the Scale that a write of the scale subresource asks for
-	admission *admitter
-	limits    *limits
-	trail     *trail
+// pooled is the memory that a request leaves for the next one.
+type pooled struct {
+	*storage.Request                // as the storage has it
+	attempt          attempt        // the one at hand
+	asked            *storage.Write // the Scale that a write of the scale subresource asks for
+	prefilter        *prefilter
+	limits           *limits
+	trail            *trail
 }
+
+// An attempt is one try at a write: what is written in place of what, and what was found of it.
+type attempt struct {
+	*storage.Write
+	*findings
+}
+
+// of returns the attempt at another write that is a part of this one.
+func (a attempt) of(w *storage.Write) attempt { return attempt{w, a.findings} }
 
 // An upgrade is the change of a connection to another protocol.
 type upgrade struct {
@@ -67,79 +81,106 @@ type who struct {
 	lines     []byte           // the header lines that name the user to the backend
 }
 
-func newHandler() *handler {
-	return &handler{parts: parts{
-		request: new(storage.Request), write: new(storage.Write), asked: new(storage.Write),
-		admission: new(admitter), limits: new(limits), trail: new(trail),
+func newRequest() *request {
+	return &request{pooled: pooled{
+		Request: new(storage.Request), attempt: attempt{new(storage.Write), new(findings)}, asked: new(storage.Write),
+		prefilter: new(prefilter), limits: new(limits), trail: new(trail),
 	}}
 }
 
-// answer serves one request of a connection. What it returns is to be sent, and needs the Gateway no longer.
-func (g *Gateway) answer(r *server.Request) *detachedAnswer {
-	defer g.leave()
-	h, _ := g.handlers.Get().(*handler)
-	if h == nil {
-		h = newHandler()
+// takeRequest returns a request of which nothing is known.
+func (g *Gateway) takeRequest() *request {
+	if r, is := g.requests.Get().(*request); is {
+		return r
 	}
-	h.gateway, h.incoming, h.set = g, r, g.policies()
-	h.request.Started, h.request.Head = time.Now(), &r.Head
-	h.limits.begin(h)
-	h.request.Memory, h.request.Client, h.request.Limits = &r.Memory, r.Client, &g.requestLimits
+	return newRequest()
+}
+
+// begin begins a request that was read.
+func (r *request) begin(g *Gateway, incoming *server.Request, set *policies.Set) {
+	r.gateway, r.incoming, r.set = g, incoming, set
+	r.Started, r.Head = time.Now(), &incoming.Head
+	r.Memory, r.Client, r.Limits = &incoming.Memory, incoming.Client, &g.requestLimits
+}
+
+// answer serves one request of a connection. What it returns is to be sent, and needs the Gateway no longer.
+func (g *Gateway) answer(incoming *server.Request) *detachedAnswer {
+	defer g.leave()
+	r := g.takeRequest()
+	r.begin(g, incoming, g.policies())
 	g.metrics.RequestStarted()
-	return h.respond()
+	return respond(r)
 }
 
 // finish counts the request and gives its memory back, also after a panic. The server answers that one with 500, unless
 // an answer went out before.
-func (h *handler) finish() {
+func finish(r *request) {
 	p := recover()
-	h.limits.leave()
-	if !h.detached {
-		r := recorded(h)
-		if p != nil && !h.incoming.Answered() {
-			r.Outcome.Code = http.StatusInternalServerError
-			answerFailure(h)
+	leaveFlight(r)
+	if !r.isDetached {
+		record := recorded(r)
+		if p != nil && !r.incoming.Answered() {
+			record.Outcome.Code = http.StatusInternalServerError
+			answerFailure(r)
 		}
 		var found []audit.Annotation
-		if !h.admission.report.IsEmpty() {
-			found = annotationsOf(&h.admission.report)
+		if !r.attempt.report.IsEmpty() {
+			found = annotationsOf(&r.attempt.report)
 		}
-		if h.trail.story != nil {
+		if r.trail.story != nil {
 			found = append(found, audit.Annotation{Key: audit.Explained, Value: "true"})
 		}
-		if h.request.IsUnknown() {
+		if r.IsUnknown() {
 			found = append(found, audit.Annotation{Key: audit.Outcome, Value: "unknown"})
 		}
-		h.trail.events.End(r.Outcome.Code, p != nil, found)
-		if h.route != nil && h.route.backend.events != nil {
-			recordEvents(h, r.Outcome.Code)
+		r.trail.events.End(record.Outcome.Code, p != nil, found)
+		if r.route != nil && r.route.backend.events != nil {
+			recordEvents(r, record.Outcome.Code)
 		}
-		h.gateway.observe(r, h.scope, h.trail.spans)
-		if p == nil && h.trail.answers != nil {
-			h.trail.answers.Finish()
+		r.gateway.observe(record, r.scope, r.trail.spans)
+		if p == nil && r.trail.answers != nil {
+			r.trail.answers.Finish()
 		}
 	}
-	h.release()
+	release(r)
 	if p != nil {
 		panic(p)
 	}
 }
 
-// release puts the handler back, without anything of the request but memory.
-func (h *handler) release() {
-	handlers := &h.gateway.handlers
-	h.request.Unlock()
-	if !h.detached {
-		h.incoming.Memory.Close()
+// copyTo makes of another request a copy of what is known of r before it is served, with a head and a body of its own. No
+// client waits for a copy, and nothing that the copy finds out is known of r.
+func (r *request) copyTo(c *request, incoming *server.Request) {
+	lines := append(c.who.lines[:0], r.who.lines...)
+	c.gateway, c.incoming, c.set, c.listener, c.route, c.scope = r.gateway, incoming, r.set, r.listener, r.route, r.scope
+	c.who, c.named = r.who, r.named
+	c.who.lines = lines
+	c.Started, c.Head, c.Memory, c.Limits, c.From = r.Started, &incoming.Head, &incoming.Memory, r.Limits, r.From
+	c.SetSubject(&r.Info, r.Resource)
+	c.trail.target, c.trail.record.ID = r.trail.target, r.trail.record.ID
+}
+
+// release gives the request back, without anything of it but memory.
+func release(r *request) {
+	r.Unlock()
+	if !r.isDetached {
+		r.incoming.Memory.Close()
 	}
-	h.write.Release()
-	h.asked.Release()
-	h.request.Reset()
-	h.admission.reset()
-	h.limits.reset()
-	h.trail.reset()
-	parts, lines, target := h.parts, storage.Kept(h.who.lines), storage.Kept(h.target)
-	*h = handler{} // in place: a literal with what is kept would be copied
-	h.parts, h.who.lines, h.target = parts, lines, target
-	handlers.Put(h)
+	requests := &r.gateway.requests
+	r.reset()
+	requests.Put(r)
+}
+
+// reset forgets the request and keeps memory for the next one.
+func (r *request) reset() {
+	r.attempt.Write.Release()
+	r.asked.Release()
+	r.Request.Reset()
+	r.attempt.findings.reset()
+	r.prefilter.reset()
+	r.limits.reset()
+	r.trail.reset()
+	pooled, lines, target := r.pooled, storage.Kept(r.who.lines), storage.Kept(r.target)
+	*r = request{} // in place: a literal with what is kept would be copied
+	r.pooled, r.who.lines, r.target = pooled, lines, target
 }

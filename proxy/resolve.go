@@ -13,68 +13,66 @@ import (
 )
 
 // resolve finds the backend, the resource and the verb.
-func (h *handler) resolve() error {
-	if err := h.resolveTarget(); err != nil || h.upgrade.protocol == nil && !isLongRunning(&h.request.Info) {
+func resolve(r *request) error {
+	if err := resolveTarget(r); err != nil || r.upgrade.protocol == nil && !isLongRunning(&r.Info) {
 		return err
 	}
 	// A request that is served for hours does not hold the connection's buffer for its own few bytes.
-	h.incoming.Detach()
-	return h.resolveTarget()
+	r.incoming.Detach()
+	return resolveTarget(r)
 }
 
-func (h *handler) resolveTarget() error {
-	h.request.Warnings = h.request.Warnings[:0]
-	head := &h.incoming.Head
-	h.name(head)
-	choice, err := h.gateway.routes.look(listenerOf(h), head)
+func resolveTarget(r *request) error {
+	r.Warnings = r.Warnings[:0]
+	head := &r.incoming.Head
+	nameRequest(r, head)
+	choice, err := r.gateway.routes.look(listenerOf(r), head)
 	if err != nil {
-		h.route = nil
+		r.route = nil
 		return err
 	}
-	h.route = choice.pick(h.route)
-	h.request.Limits = &h.route.limits
-	from, peer := &h.request.From, h.incoming.Peer()
+	r.route = choice.pick(r.route)
+	r.Limits = &r.route.limits
+	from, peer := &r.From, r.incoming.Peer()
 	*from = message.Forward{} // and filled in place, for it is large
-	from.Peer, from.Proto, from.Trace, from.Stripped = peer.IP, peer.Proto, h.trail.lines, h.trail.stripped
-	if rules := h.route.rules; rules != nil {
-		if err := rewriteRequest(h, rules); err != nil {
+	from.Peer, from.Proto, from.Trace, from.Stripped = peer.IP, peer.Proto, r.trail.lines, r.trail.stripped
+	if rules := r.route.rules; rules != nil {
+		if err := rewriteRequest(r, rules); err != nil {
 			return err
 		}
 	}
-	scopes := h.gateway.scopesOf(h.set)
-	resolver := scopes.resolver(h.route)
+	scopes := r.gateway.scopesOf(r.set)
+	resolver := scopes.resolver(r.route)
 	info, res, err := resolver.Resolve(str(head.Method), head.Target)
-	info.Place = &h.route.place
-	h.request.SetSubject(&info, res)
-	if deprecated := h.set.Deprecation(res); deprecated != "" {
-		h.request.Warnings = append(h.request.Warnings, deprecated)
+	info.Place = &r.route.place
+	r.SetSubject(&info, res)
+	if deprecated := r.set.Deprecation(res); deprecated != "" {
+		r.Warnings = append(r.Warnings, deprecated)
 	}
 	if err == nil {
-		err = h.checkHead(resolver)
+		err = checkHead(r, resolver)
 	}
 	if err != nil {
-		if !h.tryUnread(res, err) {
+		if !shadowUnreadable(r, res, err) {
 			return err
 		}
-		info, res = h.request.Info, nil
-		if err := dropForeign(h.incoming); err != nil {
+		info, res = r.Info, nil
+		if err := dropForeign(r.incoming); err != nil {
 			return err
 		}
 	}
 	if head.Upgrade != nil {
-		h.incoming.Linger() // the client may be sending in the other protocol already
+		r.incoming.Linger() // the client may be sending in the other protocol already
 	}
 	if info.Subresource != "" || !info.IsResource {
-		h.resolveConnect()
+		resolveConnect(r)
 	}
-	h.scope = scopes.find(h.gateway, h.route, res, &h.request.Info, h.request.Info.Connect || h.upgrade.protocol != nil)
-	from.Edits = h.scope.editing.request
-	h.limits.begin(h)
-	h.permission.begin(h)
-	if h.scope.isJudged {
-		h.admission.begin(h)
+	r.scope = scopes.find(r.gateway, r.route, res, &r.Info, r.Info.Connect || r.upgrade.protocol != nil)
+	from.Edits = r.scope.editing.request
+	r.permission, r.body = permission{}, body{}
+	if r.scope.isJudged {
+		beginFindings(r)
 	}
-	h.body.begin(h)
 	return nil
 }
 
@@ -191,46 +189,46 @@ func isLongRunning(i *resource.Info) bool {
 // checkHead refuses what a head may not have if files describe the path, or any path of the backend: another
 // reader could take the request for one about another path, or of another method. If nothing is described of
 // a backend, it gets all headers as they came.
-func (h *handler) checkHead(r resource.Resolver) error {
-	if !r.IsDescribed() {
+func checkHead(r *request, resolver resource.Resolver) error {
+	if !resolver.IsDescribed() {
 		return nil
 	}
-	if err := dropForeign(h.incoming); err != nil {
+	if err := dropForeign(r.incoming); err != nil {
 		return err
 	}
-	if h.request.Info.IsUndescribed {
+	if r.Info.IsUndescribed {
 		return nil
 	}
 	var declared message.HeaderNames
-	if o := h.declaring(); o != nil {
+	if o := declaring(r); o != nil {
 		declared = o
 	}
-	err := h.incoming.Head.CheckNames(declared)
-	if err == nil && !h.takesBody() {
-		err = h.incoming.Head.CheckNoBody()
+	err := r.incoming.Head.CheckNames(declared)
+	if err == nil && !takesBody(r) {
+		err = r.incoming.Head.CheckNoBody()
 	}
 	if err != nil {
-		h.incoming.Linger() // who sends such a head may mean another request than the one that was read
+		r.incoming.Linger() // who sends such a head may mean another request than the one that was read
 		return err
 	}
 	return nil
 }
 
 // declaring returns what a document says of the operation, if a header's name needs it: it may have a '_' then.
-func (h *handler) declaring() *contract.Operation {
-	if !h.incoming.Head.HasUnderscore() {
+func declaring(r *request) *contract.Operation {
+	if !r.incoming.Head.HasUnderscore() {
 		return nil
 	}
-	return h.route.backend.kind.operation(h.set, h.request.Resource, &h.request.Info)
+	return r.route.backend.kind.operation(r.set, r.Resource, &r.Info)
 }
 
 // takesBody reports whether a document says that requests of the operation have bodies, whatever their method.
-func (h *handler) takesBody() bool {
-	i := &h.request.Info
+func takesBody(r *request) bool {
+	i := &r.Info
 	if i.Documented == nil {
 		return false
 	}
-	o := h.set.Operation(nil, i)
+	o := r.set.Operation(nil, i)
 	return o != nil && len(o.Bodies) > 0
 }
 

@@ -25,14 +25,14 @@ import (
 const onlyReads = "GET, HEAD, OPTIONS"
 
 // methodsOf returns the methods that the request's path takes, without one that was refused.
-func methodsOf(h *handler, refused string) string {
-	route, target := h.route, h.incoming.Head.Target
+func methodsOf(r *request, refused string) string {
+	route, target := r.route, r.incoming.Head.Target
 	if route == nil { // the head was refused before anything was known of the path
-		if route, target = routeOf(h); route == nil {
+		if route, target = routeOf(r); route == nil {
 			return "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 		}
 	}
-	resolver := h.gateway.scopesOf(h.set).resolver(route)
+	resolver := r.gateway.scopesOf(r.set).resolver(route)
 	if info, _, _ := resolver.Resolve("GET", pathOf(target)); info.IsUndescribed && !info.IsOtherMethod && info.Documented == nil {
 		switch route.undescribed {
 		case config.DenyUndescribed:
@@ -41,50 +41,50 @@ func methodsOf(h *handler, refused string) string {
 			return onlyReads
 		}
 	}
-	return resource.Allowed(resolver, pathOf(target), refused, func(i *resource.Info, r *resource.Resource) bool {
-		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || r != nil && mayWrite(i) && h.set.Judges(r)
+	return resource.Allowed(resolver, pathOf(target), refused, func(i *resource.Info, described *resource.Resource) bool {
+		isClosed := route.undescribed != config.PassUndescribed && mayWrite(i) || route.undescribed == config.DenyUndescribed || described != nil && mayWrite(i) && r.set.Judges(described)
 		return !i.IsOtherMethod || !isClosed
 	})
 }
 
 // routeOf returns the route of a request whose head was refused, and its target as the backend would get it; nil if the head
 // does not say as much.
-func routeOf(h *handler) (r *route, target []byte) {
-	head := &h.incoming.Head
+func routeOf(r *request) (to *route, target []byte) {
+	head := &r.incoming.Head
 	if target = head.Target; len(target) == 0 || target[0] != '/' {
 		return nil, nil
 	}
-	choice := h.gateway.routes.find(listenerOf(h), head)
+	choice := r.gateway.routes.find(listenerOf(r), head)
 	if choice == nil {
 		return nil, target
 	}
-	if r = choice.routes[0]; r.rules == nil {
-		return r, target
+	if to = choice.routes[0]; to.rules == nil {
+		return to, target
 	}
-	target, err := r.rules.AppendTarget(nil, target)
+	target, err := to.rules.AppendTarget(nil, target)
 	if err != nil {
 		return nil, nil
 	}
-	return r, target
+	return to, target
 }
 
 // completeAnswer makes of an error a Status (ERR-1) and adds warnings (ERR-6).
-func (h *handler) completeAnswer(i *resource.Info) error {
-	r := &h.request.Response
-	switch code := r.Status(); {
+func completeAnswer(r *request, i *resource.Info) error {
+	answer := &r.Response
+	switch code := answer.Status(); {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		h.permission.withholdWarnings()
-		if err := h.permission.orAsked(); err != nil {
+		withholdWarnings(r)
+		if err := orAsked(r); err != nil {
 			return err
 		}
-	case h.request.KnowsStored() && !h.permission.isHeard(code):
-		h.permission.withholdWarnings()
+	case r.KnowsStored() && !isHeard(r, code):
+		withholdWarnings(r)
 	}
-	if r.Status() >= 400 && !h.request.IsHead() && !isNegotiated(r, h.scope.storage.MediaTypes()) &&
-		(r.IsStream() || !r.IsJSON() || !status.IsStatus(r.Body())) {
-		return storage.NewBackendError(i, &r.Response)
+	if answer.Status() >= 400 && !r.IsHead() && !isNegotiated(answer, r.scope.storage.MediaTypes()) &&
+		(answer.IsStream() || !answer.IsJSON() || !status.IsStatus(answer.Body())) {
+		return storage.NewBackendError(i, &answer.Response)
 	}
-	h.addWarnings()
+	addWarnings(r)
 	return nil
 }
 
@@ -97,94 +97,94 @@ func isNegotiated(r *storage.Response, types *storage.MediaTypes) bool {
 }
 
 // refuse writes an error as a Status, or in the form that is asked for. All errors of the gateway itself are written here.
-func (h *handler) refuse(err error) {
-	r := &h.request.Response
+func refuse(r *request, err error) {
+	answer := &r.Response
 	if to, is := errors.AsType[*elsewhere](err); is {
-		to.write(r)
-		showNames(h, r)
+		to.write(answer)
+		showNames(r, answer)
 		return
 	}
 	e := statusOf(err)
-	noteRefusal(h, e)
-	if h.incoming.Refusal != nil {
-		h.trail.nameNew() // no more of its head is used
+	noteRefusal(r, e)
+	if r.incoming.Refusal != nil {
+		r.trail.nameNew() // no more of its head is used
 	}
-	if h.incoming.Head.IsGRPC() {
-		writeGRPC(r, e)
-		h.trail.refused = int(e.ErrStatus.Code)
+	if r.incoming.Head.IsGRPC() {
+		writeGRPC(answer, e)
+		r.trail.refused = int(e.ErrStatus.Code)
 	} else {
-		code, contentType, body := formOf(h, e)
-		if h.route == nil && code == http.StatusNotFound && string(h.incoming.Head.Method) == http.MethodHead {
+		code, contentType, body := formOf(r, e)
+		if r.route == nil && code == http.StatusNotFound && string(r.incoming.Head.Method) == http.MethodHead {
 			contentType = "" // of a body that no client gets, and some read what has this type
 		}
-		writeRefusal(r, e, code, contentType, body)
+		writeRefusal(answer, e, code, contentType, body)
 	}
-	showTransport(h, r)
-	showNames(h, r)
-	h.addWarnings()
+	showTransport(r, answer)
+	showNames(r, answer)
+	addWarnings(r)
 	var answered *storage.BackendError
 	if errors.As(err, &answered) {
-		answered.SetHeaders(&r.Response)
+		answered.SetHeaders(&answer.Response)
 	}
-	if h.who.challenge != "" {
-		r.Add("WWW-Authenticate", h.who.challenge)
+	if r.who.challenge != "" {
+		answer.Add("WWW-Authenticate", r.who.challenge)
 	}
-	if e.ErrStatus.Code == http.StatusUnsupportedMediaType && h.scope != nil {
-		showAccepted(h)
+	if e.ErrStatus.Code == http.StatusUnsupportedMediaType && r.scope != nil {
+		showAccepted(r)
 	}
 	if e.ErrStatus.Code == http.StatusMethodNotAllowed {
-		allowed := methodsOf(h, str(h.incoming.Head.Method))
-		if i := &h.request.Info; i.IsUndescribed && !i.IsOtherMethod {
+		allowed := methodsOf(r, str(r.incoming.Head.Method))
+		if i := &r.Info; i.IsUndescribed && !i.IsOtherMethod {
 			allowed = onlyReads // the gateway refuses the method of no other undescribed request
 		}
-		r.Add("Allow", allowed)
+		answer.Add("Allow", allowed)
 	}
-	h.limits.show()
+	showLimits(r)
 }
 
 // showAccepted says in an answer 415 what the request's body may be (RFC 5789, 2.2; RFC 7694, 3).
-func showAccepted(h *handler) {
-	r := &h.request.Response
-	if h.incoming.Head.Has(message.FieldContentEncoding) {
-		r.Add("Accept-Encoding", cmp.Or(h.scope.storage.MediaTypes().Encodings, "identity"))
+func showAccepted(r *request) {
+	answer := &r.Response
+	if r.incoming.Head.Has(message.FieldContentEncoding) {
+		answer.Add("Accept-Encoding", cmp.Or(r.scope.storage.MediaTypes().Encodings, "identity"))
 	}
-	if i := &h.request.Info; i.Verb == resource.VerbPatch {
-		r.Add("Accept-Patch", h.body.acceptedPatches(h.scope.operation))
+	if i := &r.Info; i.Verb == resource.VerbPatch {
+		answer.Add("Accept-Patch", acceptedPatches(r, r.scope.operation))
 	}
 }
 
 // showNames says in an answer by what the request is named, and in which trace it is.
-func showNames(h *handler, r *storage.Response) {
-	if id := h.trail.record.ID; id != "" && r.Header(requestIDHeader) == nil {
-		r.Add(requestIDHeader, id)
+func showNames(r *request, answer *storage.Response) {
+	if id := r.trail.record.ID; id != "" && answer.Header(requestIDHeader) == nil {
+		answer.Add(requestIDHeader, id)
 	}
-	if value := traceparentOf(h); value != "" && r.Header(traceparentHeader) == nil {
-		r.Add(traceparentHeader, value)
+	if value := traceparentOf(r); value != "" && answer.Header(traceparentHeader) == nil {
+		answer.Add(traceparentHeader, value)
 	}
 }
 
 // traceparentOf returns the place of the request in its trace as a backend learns of it; "" if nothing is traced.
-func traceparentOf(h *handler) string {
-	if h.gateway.observers.tracer == nil || h.incoming.Refusal != nil {
+func traceparentOf(r *request) string {
+	if r.gateway.observers.tracer == nil || r.incoming.Refusal != nil {
 		return ""
 	}
-	if _, line, found := bytes.Cut(h.trail.lines, []byte(traceparentHeader+": ")); found {
+	if _, line, found := bytes.Cut(r.trail.lines, []byte(traceparentHeader+": ")); found {
 		value, _, _ := bytes.Cut(line, []byte("\r\n"))
 		return str(value)
 	}
-	return str(h.incoming.Head.Value(message.FieldTraceparent))
+	return str(r.incoming.Head.Value(message.FieldTraceparent))
 }
 
 // noteRefusal keeps what the gateway refused the request for.
-func noteRefusal(h *handler, e *status.Error) {
-	h.trail.events.NoteStatus(&e.ErrStatus)
-	o := &h.trail.record.Outcome
+func noteRefusal(r *request, e *status.Error) {
+	r.trail.events.NoteStatus(&e.ErrStatus)
+	o := &r.trail.record.Outcome
 	o.Reason = string(e.ErrStatus.Reason)
-	o.Decision = telemetry.Decision{Policy: h.limits.refusedBy}
+	o.Decision = telemetry.Decision{Policy: r.limits.refusedBy}
 	if d := e.ErrStatus.Details; d != nil && len(d.Causes) > 0 {
 		o.Field = d.Causes[0].Field
 	}
-	if denials := h.admission.report.Denials(); len(denials) > 0 && h.permission.refusal == nil {
+	if denials := r.attempt.report.Denials(); len(denials) > 0 && r.permission.refusal == nil {
 		d := &denials[0]
 		o.Decision = telemetry.Decision{Policy: d.Policy, Binding: d.Binding, Field: d.Cause.Field}
 	}
@@ -193,23 +193,23 @@ func noteRefusal(h *handler, e *status.Error) {
 // formOf writes a refusal in the format that a file says of the resource, or else the configuration of the route: as a Status,
 // as problem details, or by a template. A client that accepts problem details, and not the media type of the template, gets
 // them in any case. A template that fails leaves the Status.
-func formOf(h *handler, e *status.Error) (code int, contentType string, body []byte) {
+func formOf(r *request, e *status.Error) (code int, contentType string, body []byte) {
 	var format config.ErrorFormat
 	var name string
-	route := h.route
+	route := r.route
 	if route == nil { // the head was refused before anything was known of the path
-		route, _ = routeOf(h)
+		route, _ = routeOf(r)
 	}
 	if route != nil {
-		format, name = route.formatOf(h.request.Resource)
+		format, name = route.formatOf(r.Resource)
 	}
-	template := h.set.ErrorTemplate(name)
-	if h.gateway.refusesPlainly {
+	template := r.set.ErrorTemplate(name)
+	if r.gateway.refusesPlainly {
 		format, template = config.StatusErrors, nil
 	}
-	asked := h.incoming.Refusal == nil && h.incoming.Head.Has(message.FieldAccept) && h.incoming.Head.Accepts(false, status.ProblemType)
-	if template != nil && !(asked && !h.incoming.Head.Accepts(true, template.MediaType())) {
-		if code, body, ok := fill(h, template, e); ok {
+	asked := r.incoming.Refusal == nil && r.incoming.Head.Has(message.FieldAccept) && r.incoming.Head.Accepts(false, status.ProblemType)
+	if template != nil && !(asked && !r.incoming.Head.Accepts(true, template.MediaType())) {
+		if code, body, ok := fill(r, template, e); ok {
 			return code, template.MediaType(), body
 		}
 		return int(e.ErrStatus.Code), storage.JSON, status.AppendJSON(nil, &e.ErrStatus)
@@ -221,18 +221,18 @@ func formOf(h *handler, e *status.Error) (code int, contentType string, body []b
 }
 
 // fill writes a refusal by a template; false: the template failed, which is counted and logged.
-func fill(h *handler, t *refusal.Template, e *status.Error) (code int, body []byte, ok bool) {
-	r := refusal.Refusal{
-		Status: &e.ErrStatus, Parameters: h.admission.wrong, RequestID: h.trail.record.ID,
-		Method: str(h.incoming.Head.Method), Path: str(pathOf(h.trail.target)),
+func fill(r *request, t *refusal.Template, e *status.Error) (code int, body []byte, ok bool) {
+	filled := refusal.Refusal{
+		Status: &e.ErrStatus, Parameters: r.wrong, RequestID: r.trail.record.ID,
+		Method: str(r.incoming.Head.Method), Path: str(pathOf(r.trail.target)),
 	}
-	code, body, err := t.Write(&r)
+	code, body, err := t.Write(&filled)
 	if err == nil {
 		return code, body, true
 	}
-	h.gateway.metrics.ErrorTemplateFailed(t.Name())
-	if times, tell := h.gateway.often.failures.Allow("template "+t.Name(), time.Now()); tell {
-		h.gateway.log.Warn("an ErrorTemplate failed, and the refusal is a Status", "template", t.Name(), "cause", err.Error(), "times", times)
+	r.gateway.metrics.ErrorTemplateFailed(t.Name())
+	if times, tell := r.gateway.often.failures.Allow("template "+t.Name(), time.Now()); tell {
+		r.gateway.log.Warn("an ErrorTemplate failed, and the refusal is a Status", "template", t.Name(), "cause", err.Error(), "times", times)
 	}
 	return 0, nil, false
 }
@@ -255,7 +255,7 @@ func writeRefusal(r *storage.Response, e *status.Error, code int, contentType st
 	}
 }
 
-// answerPanic answers a request whose handler panicked with a 500 that shows nothing.
+// answerPanic answers a request whose stages panicked with a 500 that shows nothing.
 func answerPanic(m *message.Response) {
 	var r storage.Response
 	writeStatus(&r, status.From(errPanic))
@@ -283,15 +283,15 @@ func statusOf(err error) *status.Error {
 }
 
 // addWarnings adds the warnings gathered on the way to the answer.
-func (h *handler) addWarnings() {
-	if len(h.request.Warnings) == 0 {
+func addWarnings(r *request) {
+	if len(r.Warnings) == 0 {
 		return
 	}
-	for _, value := range status.WarningHeaders(h.request.Warnings) {
-		h.request.Response.Add("Warning", value)
+	for _, value := range status.WarningHeaders(r.Warnings) {
+		r.Response.Add("Warning", value)
 	}
-	h.request.Warnings = h.request.Warnings[:0]
-	cors.Expose(&h.request.Response.Response, "Warning")
+	r.Warnings = r.Warnings[:0]
+	cors.Expose(&r.Response.Response, "Warning")
 }
 
 // isEndless reports whether the answer seems to consist of events, and to go on for as long as both sides like: a watch, of

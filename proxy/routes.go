@@ -85,7 +85,7 @@ type kind interface {
 	// operation returns what a document says of a request beside its body; nil if it says nothing.
 	operation(set *policies.Set, r *resource.Resource, i *resource.Info) *contract.Operation
 	// options serves OPTIONS of a described path.
-	options(h *handler) error
+	options(r *request) error
 	// servesUpgrades reports whether a request for a described path means the same in another protocol.
 	servesUpgrades() bool
 	// grants returns the memory of the answers that a backend lets scripts read; nil if it is not
@@ -219,46 +219,46 @@ func (r *route) reaches(path string) bool {
 
 // listenerOf returns the number of the listener that took a request: ownListener for those of the configuration, and one more
 // than its index for a listener of a routing.Table.
-func listenerOf(h *handler) int {
-	if h.listener == nil { // the head was refused, or no client sent it
+func listenerOf(r *request) int {
+	if r.listener == nil { // the head was refused, or no client sent it
 		return ownListener
 	}
-	return h.listener.Routes
+	return r.listener.Routes
 }
 
 // rewriteRequest makes of the client's request what the backend of its route gets: everything after
 // it uses the backend's paths.
-func rewriteRequest(h *handler, rules *rewrite.Rules) (err error) {
-	head := &h.incoming.Head
-	room := h.target[:0]
-	if h.incoming.IsDetached() {
-		room = nil // what is kept of the request may outlive the handler
+func rewriteRequest(r *request, rules *rewrite.Rules) (err error) {
+	head := &r.incoming.Head
+	room := r.target[:0]
+	if r.incoming.IsDetached() {
+		room = nil // what is kept of the request may outlive the request
 	}
 	if room, err = rules.AppendTarget(room, head.Target); err != nil {
 		return err
 	}
-	if head.Target = room; !h.incoming.IsDetached() {
-		h.target = room
+	if head.Target = room; !r.incoming.IsDetached() {
+		r.target = room
 	}
-	h.request.From.Host = rules.Host
-	h.request.From.Lines = rules.ForwardedLines(head)
+	r.From.Host = rules.Host
+	r.From.Lines = rules.ForwardedLines(head)
 	return nil
 }
 
 // rewriteAnswer rewrites the backend's answer for the client.
-func rewriteAnswer(h *handler) {
-	if h.upgrade.tunnel != nil {
+func rewriteAnswer(r *request) {
+	if r.upgrade.tunnel != nil {
 		return
 	}
-	rules, r, host := h.route.rules, &h.request.Response, str(h.incoming.Head.Host)
-	showLocations(&r.Response, func(value string) string { return rules.Location(value, host) })
-	if r.Header(setCookie) == nil {
+	rules, answer, host := r.route.rules, &r.Response, str(r.incoming.Head.Host)
+	showLocations(&answer.Response, func(value string) string { return rules.Location(value, host) })
+	if answer.Header(setCookie) == nil {
 		return
 	}
-	cookies := r.Headers(setCookie)
-	r.Remove(setCookie)
+	cookies := answer.Headers(setCookie)
+	answer.Remove(setCookie)
 	for _, c := range cookies {
-		r.Add(setCookie, rules.Cookie(c))
+		answer.Add(setCookie, rules.Cookie(c))
 	}
 }
 
@@ -277,12 +277,12 @@ func showLocations(r *message.Response, shown func(value string) string) {
 }
 
 // hideBackend makes paths of the URLs by which a backend names itself, on a route that does not rewrite.
-func hideBackend(h *handler) {
-	if h.upgrade.tunnel != nil {
+func hideBackend(r *request) {
+	if r.upgrade.tunnel != nil {
 		return
 	}
-	showLocations(&h.request.Response.Response, func(value string) string {
-		return rewrite.Own(value, str(h.incoming.Head.Host), h.route.backend.authorities)
+	showLocations(&r.Response.Response, func(value string) string {
+		return rewrite.Own(value, str(r.incoming.Head.Host), r.route.backend.authorities)
 	})
 }
 

@@ -8,38 +8,38 @@ import (
 // scale is the way of a Scale, which asks for another number of replicas. It is admitted by the
 // policies that match the subresource, and then, as an update of the object that it stands for, by
 // the policies that match the object.
-func (h *handler) scale(w *storage.Write) error {
-	s, scaler := h.scope.storage, h.scope.scaler
+func scale(r *request, w *storage.Write) error {
+	s, scaler := r.scope.storage, r.scope.scaler
 	if err := s.CheckOptions(w); err != nil {
 		return err
 	}
-	decode := h.body.decode
+	decode := decodeBody
 	if w.Info.Verb == resource.VerbPatch {
-		decode = h.body.decodePatch
+		decode = decodePatch
 	}
-	if err := decode(w); err != nil {
+	if err := decode(r, w); err != nil {
 		return err
 	}
 	if err := s.Get(w); err != nil {
 		return err
 	}
-	asked := h.asked
-	asked.Begin(h.request)
+	asked := r.asked
+	asked.Begin(r.Request)
 	if err := scaler.ReadScale(w, asked); err != nil {
 		return err
 	}
-	if err := h.admission.mutate(s, asked); err != nil {
+	if err := mutate(r, s, asked); err != nil {
 		return err
 	}
-	if err := h.admission.Validate(asked); err != nil {
+	if err := validate(r, asked); err != nil {
 		return err
 	}
-	h.admission.Forget()
+	forget(r)
 	if err := scaler.ApplyScale(w, asked); err != nil {
 		return err
 	}
 	object := scaler.Object()
-	if err := h.admit(object, w); err != nil {
+	if err := admit(r, object, w); err != nil {
 		return err
 	}
 	return object.Update(w)

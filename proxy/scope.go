@@ -59,8 +59,7 @@ type scope struct {
 	// the steps that complete the answer.
 	stages, explained []stage
 	answer            []answerStep
-	// attempt makes an attempt at a write.
-	attempt attempt
+	write             write // of the requests that change something
 }
 
 // newScope compiles the operation that a request asks for. connects says that the request leads to somewhere else,
@@ -93,7 +92,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()
 	}
-	s.attempt = attemptOf(s)
+	s.write = writeOf(s)
 	if s.plan = planOf(i, r); s.plan != nil {
 		s.tried = g.countOf(s.plan).Operation(operationOfPlan(i, r))
 	}

@@ -127,32 +127,32 @@ func FuzzScopeOfKey(f *testing.F) {
 	})
 }
 
-func compareScopes(t *testing.T, g *Gateway, r *rand.Rand, requests int) {
+func compareScopes(t *testing.T, g *Gateway, random *rand.Rand, requests int) {
 	t.Helper()
-	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	all := g.scopesOf(g.policies())
 	described := g.policies().Registry().Resources()
 	found, named := 0, map[string]bool{}
 	for range requests {
-		method, target := pick("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"), []byte(randomTarget(r, described))
+		method, target := pick("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"), []byte(randomTarget(random, described))
 		host := pick("shop", "cluster") + ".example.com"
 		head := pick("", "", "Connection: Upgrade\r\nUpgrade: websocket\r\n")
-		h := newHandler()
-		h.gateway, h.incoming, h.set = g, new(server.Request), g.policies()
+		r := newRequest()
+		r.gateway, r.incoming, r.set = g, new(server.Request), g.policies()
 		line := method + " " + string(target) + " HTTP/1.1\r\nHost: " + host + "\r\n" + head + "\r\n"
-		if err := h.incoming.Head.Parse([]byte(line), &message.Options{TargetBytes: maxForeseen}); err != nil {
+		if err := r.incoming.Head.Parse([]byte(line), &message.Options{TargetBytes: maxForeseen}); err != nil {
 			continue
 		}
-		h.route = g.routes.find(ownListener, &h.incoming.Head).routes[0]
-		info, res, err := all.resolver(h.route).Resolve(method, target)
-		if h.request.SetSubject(&info, res); err != nil {
+		r.route = g.routes.find(ownListener, &r.incoming.Head).routes[0]
+		info, res, err := all.resolver(r.route).Resolve(method, target)
+		if r.SetSubject(&info, res); err != nil {
 			continue
 		}
 		if info.Subresource != "" || !info.IsResource {
-			h.resolveConnect()
+			resolveConnect(r)
 		}
-		i, connects := &h.request.Info, h.request.Info.Connect || h.upgrade.protocol != nil
-		shared, own := all.find(g, h.route, res, i, connects), g.newScope(all, h.route, res, i, connects)
+		i, connects := &r.Info, r.Info.Connect || r.upgrade.protocol != nil
+		shared, own := all.find(g, r.route, res, i, connects), g.newScope(all, r.route, res, i, connects)
 		if got, want := viewOf(shared), viewOf(own); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s of %s has the scope\n%+v\nand alone\n%+v", line, host, got, want)
 		}
@@ -186,7 +186,7 @@ type scopeView struct {
 	scope             scope
 	stages, explained []string
 	answer            []string
-	attempt           string
+	write             string
 	schemas           [5]any
 	status            resource.FieldPath
 	mediaTypes        any
@@ -200,7 +200,7 @@ func viewOf(s *scope) scopeView {
 		return s.storage.Schema(w)
 	}
 	v := scopeView{
-		scope: *s, stages: names(s.stages), explained: names(s.explained), attempt: s.attempt.name,
+		scope: *s, stages: names(s.stages), explained: names(s.explained), write: s.write.name,
 		schemas: [5]any{
 			schemaOf(resource.VerbCreate), schemaOf(resource.VerbUpdate), schemaOf(resource.VerbPatch), schemaOf(resource.VerbGet), reflect.TypeOf(s.storage),
 		},
@@ -211,7 +211,7 @@ func viewOf(s *scope) scopeView {
 	}
 	// The view has the fields that can be compared. The set, the route and the backend are compared by identity.
 	v.scope.set, v.scope.route, v.scope.backend, v.scope.resolver = nil, nil, nil, nil
-	v.scope.storage, v.scope.scaler, v.scope.stages, v.scope.explained, v.scope.answer, v.scope.attempt = nil, nil, nil, nil, nil, attempt{}
+	v.scope.storage, v.scope.scaler, v.scope.stages, v.scope.explained, v.scope.answer, v.scope.write = nil, nil, nil, nil, nil, write{}
 	return v
 }
 

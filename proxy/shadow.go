@@ -67,53 +67,53 @@ func operationOfPlan(i *resource.Info, r *resource.Resource) (method, template s
 }
 
 // enforces reports whether the description of the resource is in force for the request.
-func (h *handler) enforces(plan *rollout.Plan) bool {
-	i := &h.request.Info
-	q := rollout.Request{At: h.gateway.timeOf(h.request), Namespace: i.Namespace}
+func enforces(r *request, plan *rollout.Plan) bool {
+	i := &r.Info
+	q := rollout.Request{At: r.gateway.timeOf(r.Request), Namespace: i.Namespace}
 	switch {
 	case i.Name != "":
 		q.Subject = []string{i.Group, i.Resource, i.Namespace, i.Name}
-	case h.who.user.Name != "" && h.who.user.Name != h.gateway.anonymous.Name:
-		q.Subject = []string{h.who.user.Name}
+	case r.who.user.Name != "" && r.who.user.Name != r.gateway.anonymous.Name:
+		q.Subject = []string{r.who.user.Name}
 	default:
-		q.Subject = []string{h.who.client.String()}
+		q.Subject = []string{r.who.client.String()}
 	}
 	return plan.Enforces(&q)
 }
 
-// try is the stage of a description that may only be tried. It judges the request as the stages behind it would, on a copy, and
+// shadow is the stage of a description that may only be tried. It judges the request as the stages behind it would, on a copy, and
 // passes it as it came.
-func (h *handler) try() error {
-	plan := h.scope.plan
-	if h.enforces(plan) {
+func shadow(r *request) error {
+	plan := r.scope.plan
+	if enforces(r, plan) {
 		return nil
 	}
-	if s := h.trail.story; s != nil {
+	if s := r.trail.story; s != nil {
 		s.Unknown("that the request is not held to its description, by the rollout of '" + plan.Policy() + "': it passes as it came, and what is said here is only counted")
 		return nil
 	}
-	if err := h.unmarkRevision(); err != nil {
+	if err := unmarkRevision(r); err != nil {
 		return err
 	}
-	head := &h.incoming.Head
+	head := &r.incoming.Head
 	switch {
-	case !head.HasBody() || h.incoming.HasArrived() || head.ContentLength >= 0 && head.ContentLength <= h.request.Limits.Body:
+	case !head.HasBody() || r.incoming.HasArrived() || head.ContentLength >= 0 && head.ContentLength <= r.Limits.Body:
 		if head.HasBody() {
-			if err := h.body.readOpaque(); err != nil {
+			if err := readOpaqueBody(r); err != nil {
 				return err
 			}
 		}
-		h.noteTrial(plan, h.rehearse())
+		noteShadow(r, plan, runShadow(r))
 	case head.ContentLength > 0:
-		h.noteTrial(plan, status.RequestEntityTooLarge("the body must be at most %d bytes", h.request.Limits.Body))
+		noteShadow(r, plan, status.RequestEntityTooLarge("the body must be at most %d bytes", r.Limits.Body))
 	default: // a stream, which would have to be read to its end before anything is sent
-		h.noteTrial(plan, errNotJudged)
+		noteShadow(r, plan, errNotJudged)
 	}
-	if err := h.forward(head.HasBody() && h.request.Body != nil); err != nil {
+	if err := forward(r, head.HasBody() && r.Body != nil); err != nil {
 		return err
 	}
-	if h.upgrade.tunnel == nil {
-		h.addWarnings()
+	if r.upgrade.tunnel == nil {
+		addWarnings(r)
 	}
 	return errServed
 }
@@ -127,51 +127,37 @@ type unsent struct{}
 // Take implements storage.Sink.
 func (unsent) Take(*storage.Message) {}
 
-// rehearse leads a copy of the request through the stages behind the one that tries it. It sends nothing but the gateway's own
+// runShadow leads a copy of the request through the stages behind the one at hand. It sends nothing but the gateway's own
 // questions, and returns why the request would be refused.
-func (h *handler) rehearse() (err error) {
-	g := h.gateway
-	s, _ := g.handlers.Get().(*handler)
-	if s == nil {
-		s = newHandler()
-	}
-	s.gateway, s.set, s.route, s.scope, s.named = g, h.set, h.route, h.scope, h.named
-	s.incoming = g.memory.DryRun(h.incoming, h.request.Body)
+func runShadow(of *request) (err error) {
+	g := of.gateway
+	r := g.takeRequest()
+	of.copyTo(r, g.memory.DryRun(of.incoming, of.Body))
+	r.isShadow, r.Sink = true, unsent{}
 	defer func() {
 		if p := recover(); p != nil {
 			g.log.Error("a request that is only tried could not be judged", "cause", p, "stack", string(debug.Stack()))
 			err = errNotJudged
 		}
-		in := s.incoming
-		s.who, s.permission = who{}, permission{}
-		s.release()
+		in := r.incoming
+		release(r)
 		in.Close()
 	}()
-	s.request.Started, s.request.Head = h.request.Started, &s.incoming.Head
-	s.request.SetSubject(&h.request.Info, h.request.Resource)
-	s.request.Memory, s.request.Limits, s.request.From = &s.incoming.Memory, h.request.Limits, h.request.From
-	s.request.Sink = unsent{}
-	s.who = h.who
-	s.trail.target, s.trail.record.ID = h.trail.target, h.trail.record.ID
-	s.limits.begin(s)
-	s.permission.begin(s)
-	s.admission.begin(s)
-	s.admission.rehearse()
-	s.body.begin(s)
-	for _, stage := range h.scope.stages[h.scope.trial+1:] {
-		if err := stage.run(s); err != nil {
+	beginFindings(r)
+	for _, stage := range r.scope.stages[r.scope.trial+1:] {
+		if err := stage.run(r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// noteTrial counts what would have become of the request.
-func (h *handler) noteTrial(plan *rollout.Plan, err error) {
-	operation := h.scope.tried
+// noteShadow counts what would have become of the request.
+func noteShadow(r *request, plan *rollout.Plan, err error) {
+	operation := r.scope.tried
 	refused, isJudged := refusalOf(err)
-	m := h.gateway.metrics
-	switch report := &h.admission.report; {
+	m := r.gateway.metrics
+	switch report := &r.attempt.report; {
 	case !isJudged:
 		operation.Skip()
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, "Unjudged")
@@ -181,14 +167,14 @@ func (h *handler) noteTrial(plan *rollout.Plan, err error) {
 		report.NoteTrial(tried{plan}, nil)
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, "Admitted")
 	default:
-		operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
+		operation.Refuse(reasonOf(refused), r.gateway.timeOf(r.Request))
 		report.NoteTrial(tried{plan}, &admission.TriedFailure{Message: refused.Message, Policy: plan.Policy()})
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, string(refused.Reason))
 		if !plan.IsSilent() {
-			h.request.Warnings = append(h.request.Warnings, refused.Message+admission.OnceEnforced)
+			r.Warnings = append(r.Warnings, refused.Message+admission.OnceEnforced)
 		}
 	}
-	h.admission.auditTerms()
+	auditTerms(r)
 }
 
 // reasonOf returns what is kept of a refusal, which has no value that the client sent.
@@ -202,33 +188,33 @@ func reasonOf(s *metav1.Status) *rollout.Refusal {
 	return why
 }
 
-// tryUnread makes an undescribed request of one whose method, path or head cannot be read as its description has it, and which
+// shadowUnreadable makes an undescribed request of one whose method, path or head cannot be read as its description has it, and which
 // is only tried. It reports whether it did: the user is not known yet, so that a share is a share of addresses.
-func (h *handler) tryUnread(r *resource.Resource, err error) bool {
-	plan := planOf(&h.request.Info, r)
+func shadowUnreadable(r *request, described *resource.Resource, err error) bool {
+	plan := planOf(&r.Info, described)
 	if plan == nil {
 		return false
 	}
-	h.who.client = h.incoming.Peer().Addr
-	if h.enforces(plan) {
+	r.who.client = r.incoming.Peer().Addr
+	if enforces(r, plan) {
 		return false
 	}
 	refused, isJudged := refusalOf(err)
 	if !isJudged || refused == nil {
 		return false
 	}
-	count := h.gateway.countOf(plan)
-	operation := count.Operation(operationOfPlan(&h.request.Info, r))
-	operation.Refuse(reasonOf(refused), h.gateway.timeOf(h.request))
+	count := r.gateway.countOf(plan)
+	operation := count.Operation(operationOfPlan(&r.Info, described))
+	operation.Refuse(reasonOf(refused), r.gateway.timeOf(r.Request))
 	count.Add(true)
-	telemetry.ContractTried(h.gateway.metrics, plan.Policy(), operation.Name, string(refused.Reason))
-	telemetry.WouldDeny(h.gateway.metrics, plan.Policy())
+	telemetry.ContractTried(r.gateway.metrics, plan.Policy(), operation.Name, string(refused.Reason))
+	telemetry.WouldDeny(r.gateway.metrics, plan.Policy())
 	if !plan.IsSilent() {
-		h.request.Warnings = append(h.request.Warnings, refused.Message+admission.OnceEnforced)
+		r.Warnings = append(r.Warnings, refused.Message+admission.OnceEnforced)
 	}
-	undescribed := resource.Undescribed(str(h.incoming.Head.Method), h.incoming.Head.Target)
-	h.request.SetSubject(&undescribed, nil)
-	h.isTriedUnread = true
+	undescribed := resource.Undescribed(str(r.incoming.Head.Method), r.incoming.Head.Target)
+	r.SetSubject(&undescribed, nil)
+	r.isUnreadable = true
 	return true
 }
 

@@ -101,7 +101,7 @@ func goldenSpans(t *testing.T, w *watched, kept *tracetest.InMemoryExporter, nam
 	spans := kept.GetSpans()
 	got := spansText(spans)
 	golden := filepath.Join("testdata", name)
-	if *update {
+	if *isUpdate {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -12,30 +12,30 @@ import (
 // A stage is a step in the way of a request.
 type stage struct {
 	name string
-	run  func(*handler) error
+	run  func(*request) error
 }
 
 // stagesOf returns the stages of an operation, in the order in which they run. A stage that nothing in force asks for
 // is not among them. docs/internals/architecture.md has the same list.
 func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage {
 	var all []stage
-	add := func(isAsked bool, name string, run func(*handler) error) {
+	add := func(isAsked bool, name string, run func(*request) error) {
 		if isAsked {
 			all = append(all, stage{name, run})
 		}
 	}
 	knowsClients := g.identity != nil
-	add(s.route.cors != nil, "preflight", (*handler).answerPreflight) // a browser asks before a script does
-	add(true, "identify", (*handler).identify)
+	add(s.route.cors != nil, "preflight", answerPreflight) // a browser asks before a script does
+	add(true, "identify", identify)
 	add(g.observers.audit != nil && s.set.Audit() != nil, "audit", beginRecording)
 	if s.route.redirect != nil && !isExplained {
 		add(true, "redirect", redirectByRoute)
 		return all
 	}
-	add(knowsClients, "authenticate", (*handler).authenticate)
+	add(knowsClients, "authenticate", authenticate)
 	add(isExplained, "explain", beginStory)
-	add(isExplained, "limit", (*handler).explainLimits)
-	add(!isExplained && s.limits != nil, "limit", (*handler).enforceLimits)
+	add(isExplained, "limit", explainLimits)
+	add(!isExplained && s.limits != nil, "limit", enforceLimits)
 	switch {
 	case s.held != nil:
 		add(true, "hold", refuseHeld)
@@ -48,57 +48,57 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 		return all
 	}
 	add(s.route.mirrors != nil, "mirror", mirrorRequest)
-	add(knowsClients && s.backend.grants != nil, "relay", (*handler).relayPreflight)
-	add(s.tried != nil && (!i.IsUndescribed || s.isClosed), "try", (*handler).try)
+	add(knowsClients && s.backend.grants != nil, "relay", relayPreflight)
+	add(s.tried != nil && (!i.IsUndescribed || s.isClosed), "try", shadow)
 	if i.IsRedirected {
-		add(true, "redirect", (*handler).redirect)
+		add(true, "redirect", redirectToDescribed)
 		return all
 	}
 	if i.IsUndescribed {
-		add(s.resolver.IsDescribed(), "revision", (*handler).unmarkRevision) // or no answer has a mark
-		add(!s.isClosed, "pass", (*handler).passUndescribed)
-		add(s.isClosed, "method", (*handler).refuseMethod)
+		add(s.resolver.IsDescribed(), "revision", unmarkRevision) // or no answer has a mark
+		add(!s.isClosed, "pass", passUndescribed)
+		add(s.isClosed, "method", refuseMethod)
 		return all
 	}
 	if i.Documented != nil {
-		add(true, "revision", (*handler).unmarkRevision)
-		add(s.isWatched, "watch answers", (*handler).watchAnswers)
-		add(true, "contract", (*handler).checkContract)
-		add(true, "operation", (*handler).passDocumented)
+		add(true, "revision", unmarkRevision)
+		add(s.isWatched, "watch answers", watchAnswers)
+		add(true, "contract", checkContract)
+		add(true, "operation", passDocumented)
 		return all
 	}
 	if s.verb == resource.VerbOptions {
 		add(true, "options", s.backend.kind.options)
 		return all
 	}
-	add(s.isForeseen, "foresee", (*handler).foresee)
-	add(s.isRead || s.connects || !s.backend.kind.servesUpgrades(), "upgrade", (*handler).refuseUpgrade)
-	add(true, "revision", (*handler).unmarkRevision)
-	add(s.isWatched, "watch answers", (*handler).watchAnswers)
-	add(s.operation != nil || isExplained, "contract", (*handler).checkContract)
-	add(s.storage.MediaTypes().Answers != "", "negotiate", (*handler).negotiate)
-	add(true, "deadline", (*handler).setDeadline)
+	add(s.isForeseen, "foresee", beginPrefilter)
+	add(s.isRead || s.connects || !s.backend.kind.servesUpgrades(), "upgrade", refuseUpgrade)
+	add(true, "revision", unmarkRevision)
+	add(s.isWatched, "watch answers", watchAnswers)
+	add(s.operation != nil || isExplained, "contract", checkContract)
+	add(s.storage.MediaTypes().Answers != "", "negotiate", negotiate)
+	add(true, "deadline", setDeadline)
 	if s.backend.isDiscovered() && i.IsResource && i.APIPrefix != "" {
-		add(s.isRead, "discovery", (*handler).awaitDiscovery)
-		add(!s.isRead, "kind", (*handler).learnKind)
+		add(s.isRead, "discovery", awaitDiscovery)
+		add(!s.isRead, "kind", learnKind)
 	}
 	switch {
 	case s.connects:
-		add(true, "connect", (*handler).connect)
+		add(true, "connect", connect)
 	case s.isRead:
-		add(true, "read", (*handler).read)
+		add(true, "read", read)
 	default:
-		add(true, s.attempt.name, (*handler).change)
+		add(true, s.write.name, change)
 	}
 	return all
 }
 
 // authenticate refuses a client that is not known, but for the preflights of browsers, which never have credentials.
-func (h *handler) authenticate() error {
-	if h.who.refusal == nil || takeForAnonymous(h) {
+func authenticate(r *request) error {
+	if r.who.refusal == nil || takeForAnonymous(r) {
 		return nil
 	}
-	return h.who.refusal
+	return r.who.refusal
 }
 
 // heldRetryAfter is how many seconds a client waits for files to be mended before it asks again.
@@ -106,9 +106,9 @@ const heldRetryAfter = 30
 
 // refuseHeld refuses a request for which a folder of policy files could have policies, but has errors and never came into
 // force.
-func refuseHeld(h *handler) error {
-	f := h.scope.held
-	h.gateway.metrics.FolderRefused(f.Name(), f.Owner)
+func refuseHeld(r *request) error {
+	f := r.scope.held
+	r.gateway.metrics.FolderRefused(f.Name(), f.Owner)
 	return heldError(f)
 }
 
@@ -117,20 +117,14 @@ func heldError(f *source.Folder) error {
 	return status.ServiceUnavailable(fmt.Sprintf("the policies of '%s' for this request have errors and are not in force", f.Owner), heldRetryAfter)
 }
 
-// foresee lets the policies be asked before an object is read, if that may spare it.
-func (h *handler) foresee() error {
-	h.admission.foresee()
-	return nil
-}
-
 // unmarkRevision takes the mark of the policies that edited an answer out of the ETags that the client sends.
-func (h *handler) unmarkRevision() error {
-	h.named = compress.Unmark(&h.incoming.Head, revisionOf(h.set))
+func unmarkRevision(r *request) error {
+	r.named = compress.Unmark(&r.incoming.Head, revisionOf(r.set))
 	return nil
 }
 
 // setDeadline bounds the time for which the request waits for memory by the client's own ?timeout=.
-func (h *handler) setDeadline() error {
-	h.incoming.Memory.SetDeadline(h.request.Deadline())
+func setDeadline(r *request) error {
+	r.incoming.Memory.SetDeadline(r.Deadline())
 	return nil
 }

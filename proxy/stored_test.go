@@ -269,7 +269,7 @@ spec:
 func compareFile(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "stored", name+".txt")
-	if *update {
+	if *isUpdate {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -14,5 +14,5 @@ func pathOf(target []byte) []byte {
 
 func equalFold(a []byte, b string) bool { return len(a) == len(b) && strings.EqualFold(str(a), b) }
 
-// str is the string of bytes of the client's head, which live as long as the handler serves the request.
+// str is the string of bytes of the client's head, which live as long as the request is served.
 func str(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -42,6 +42,8 @@ type noted struct {
 	story    *explaining.Recorder // nil if no explanation is wanted
 	form     story.Form           // of the explanation
 	isNamed  bool
+	kind     string // of the object, if policies found something that is recorded as an Event
+	number   uint64 // of the request in the decision log; 0 until it has a decision
 	// refused is the HTTP status code that a refusal stands for which the client gets in another form; 0 for none.
 	refused int
 }
@@ -72,10 +74,10 @@ const (
 	maxRequestID = 128
 )
 
-// name gives the request its id, the client's own or a new one, and its place in a trace. It is called again if the
+// nameRequest gives the request its id, the client's own or a new one, and its place in a trace. It is called again if the
 // head moves.
-func (h *handler) name(head *message.Head) {
-	t := h.trail
+func nameRequest(r *request, head *message.Head) {
+	t := r.trail
 	t.target = head.Target
 	own := head.Value(message.FieldXRequestID)
 	if len(own) > 0 {
@@ -88,26 +90,26 @@ func (h *handler) name(head *message.Head) {
 	if len(own) == 0 {
 		t.nameNew()
 	}
-	if h.gateway.observers.tracer != nil {
-		follow(h, head)
+	if r.gateway.observers.tracer != nil {
+		follow(r, head)
 	}
 }
 
 // follow decides whether the request is traced, and propagates that to backends. A client's own
 // traceparent stays if the gateway adds no span to the trace.
-func follow(h *handler, head *message.Head) {
-	t := h.trail
-	start := h.gateway.observers.tracer.Look(head.Value(message.FieldTraceparent), head.Value(message.FieldTracestate))
+func follow(r *request, head *message.Head) {
+	t := r.trail
+	start := r.gateway.observers.tracer.Look(head.Value(message.FieldTraceparent), head.Value(message.FieldTracestate))
 	if !start.HasParent {
 		t.stripped = message.Fields(message.FieldTraceparent, message.FieldTracestate)
 	}
 	switch {
 	case start.IsTraced:
 		t.stripped |= message.Fields(message.FieldTraceparent)
-		t.spans = spans.New(h.gateway.observers.tracer.Begin(start, h.request.Started, t.lines), &h.gateway.observers.redis)
+		t.spans = spans.New(r.gateway.observers.tracer.Begin(start, r.Started, t.lines), &r.gateway.observers.redis)
 		t.record.Trace = t.spans.Trace()
 		t.lines = append(t.lines[:0], t.spans.Lines()...)
-		h.request.Exchanges.Tracer = t.spans
+		r.Exchanges.Tracer = t.spans
 	case !start.HasParent:
 		t.lines = start.AppendUntraced(t.lines)
 	}
@@ -125,46 +127,46 @@ func (t *trail) nameNew() {
 }
 
 // recorded completes the record of the request.
-func recorded(h *handler) *telemetry.Record {
-	r := &h.trail.record
-	r.Client, r.User = h.who.client, h.who.user.Name
-	r.InForce = h.gateway.inForce(h.set)
-	r.Outcome.Code = cmp.Or(h.trail.refused, h.request.Response.Status(), status.ClientClosedRequest)
-	if report := &h.admission.report; !report.IsEmpty() {
-		r.Outcome.Noted = notedIn(report)
+func recorded(r *request) *telemetry.Record {
+	record := &r.trail.record
+	record.Client, record.User = r.who.client, r.who.user.Name
+	record.InForce = r.gateway.inForce(r.set)
+	record.Outcome.Code = cmp.Or(r.trail.refused, r.Response.Status(), status.ClientClosedRequest)
+	if report := &r.attempt.report; !report.IsEmpty() {
+		record.Outcome.Noted = notedIn(report)
 	}
-	r.Spent.Started, r.Spent.Backend, r.Spent.Received = h.request.Started, h.request.Exchanges.Took, h.incoming.BodyBytes()
-	if h.route != nil {
-		r.Way = h.route.way
+	record.Spent.Started, record.Spent.Backend, record.Spent.Received = r.Started, r.Exchanges.Took, r.incoming.BodyBytes()
+	if r.route != nil {
+		record.Way = r.route.way
 	}
-	i := &h.request.Info
-	r.About = telemetry.About{
+	i := &r.Info
+	record.About = telemetry.About{
 		Verb: i.VerbName(), Group: i.Group, Resource: i.Resource, Subresource: i.Subresource, Namespace: i.Namespace, Name: i.Name,
-		IsDescribed: h.request.Resource != nil,
+		IsDescribed: r.Resource != nil,
 	}
 	if i.Documented != nil {
-		r.About.Resource, r.About.IsDescribed = i.Template, true
+		record.About.Resource, record.About.IsDescribed = i.Template, true
 	}
 	if i.Name == "" {
-		r.About.Name = str(h.trail.object)
+		record.About.Name = str(r.trail.object)
 	}
-	if h.scope != nil {
-		r.About.Template = h.scope.template
+	if r.scope != nil {
+		record.About.Template = r.scope.template
 	}
-	if i.IsUndescribed && h.incoming.Head.IsGRPC() {
-		r.About.Group, r.About.Resource = callOf(pathOf(h.trail.target))
-		r.About.IsDescribed = h.gateway.calls.has(pathOf(h.trail.target))
+	if i.IsUndescribed && r.incoming.Head.IsGRPC() {
+		record.About.Group, record.About.Resource = callOf(pathOf(r.trail.target))
+		record.About.IsDescribed = r.gateway.calls.has(pathOf(r.trail.target))
 	}
-	head := &h.incoming.Head
-	r.Asked.Version = versionOf(h.incoming)
-	if h.incoming.Refusal == nil {
-		r.Asked = telemetry.Asked{
-			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(h.trail.target)),
-			UserAgent: str(head.Value(message.FieldUserAgent)), Version: r.Asked.Version,
+	head := &r.incoming.Head
+	record.Asked.Version = versionOf(r.incoming)
+	if r.incoming.Refusal == nil {
+		record.Asked = telemetry.Asked{
+			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(r.trail.target)),
+			UserAgent: str(head.Value(message.FieldUserAgent)), Version: record.Asked.Version,
 		}
 	}
-	r.Asked.Scheme = h.incoming.Peer().Proto
-	return r
+	record.Asked.Scheme = r.incoming.Peer().Proto
+	return record
 }
 
 // inForce names what decides over a request.
@@ -172,12 +174,12 @@ func (g *Gateway) inForce(set *policies.Set) telemetry.InForce {
 	return telemetry.InForce{Configuration: g.configuration, Policies: telemetry.ShortHash(set.Hash())}
 }
 
-// detachedRecord returns a record for an answer that goes on without the handler. The request's head stays until then,
-// what the handler itself has does not.
-func detachedRecord(h *handler) telemetry.Record {
-	r := *recorded(h)
-	r.ID, r.User, r.About.Name = strings.Clone(r.ID), strings.Clone(r.User), strings.Clone(r.About.Name)
-	return r
+// detachedRecord returns a record for an answer that goes on without its request. The request's head stays until then,
+// what the request itself has does not.
+func detachedRecord(r *request) telemetry.Record {
+	record := *recorded(r)
+	record.ID, record.User, record.About.Name = strings.Clone(record.ID), strings.Clone(record.User), strings.Clone(record.About.Name)
+	return record
 }
 
 // at records that a step of the way begins, if an explanation is wanted.

@@ -216,7 +216,7 @@ type calledAt struct {
 	name  string
 }
 
-// note looks at the stack, from serve on, and adds the functions that were not on it before.
+// note looks at the stack, from runStages on, and adds the functions that were not on it before.
 func (c *callTree) note() {
 	pcs := make([]uintptr, 100)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -225,7 +225,7 @@ func (c *callTree) note() {
 		var f runtime.Frame
 		f, more = frames.Next()
 		stack = append(stack, f)
-		if strings.HasSuffix(f.Function, ".(*handler).serve") {
+		if strings.HasSuffix(f.Function, ".runStages") {
 			break
 		}
 	}
@@ -242,10 +242,10 @@ func (c *callTree) note() {
 }
 
 // watch notes a stage too that calls nothing which is watched.
-func (c *callTree) watch(run func(*handler) error) func(*handler) error {
-	return func(h *handler) error {
+func (c *callTree) watch(run func(*request) error) func(*request) error {
+	return func(r *request) error {
 		before := len(c.lines)
-		err := run(h)
+		err := run(r)
 		if len(c.lines) == before {
 			c.lines = append(c.lines, calledAt{1, baseOf(runtime.FuncForPC(reflect.ValueOf(run).Pointer()).Name())})
 			c.stack = nil
@@ -263,7 +263,7 @@ func (c *callTree) only(names []string) string {
 	var above []int // the depths of the functions that the last one was called by
 	for i, l := range c.lines {
 		if l.depth == 0 && i > 0 {
-			continue // serve, which is there already
+			continue // runStages, which is there already
 		}
 		for len(above) > 0 && above[len(above)-1] >= l.depth {
 			above = above[:len(above)-1]

@@ -8,75 +8,75 @@ import (
 	"github.com/admission-gateway/gateway/proxy/explaining"
 )
 
-// An attempt leads a write from its body to the backend. It is made again if another writer came between.
-type attempt struct {
+// A write leads an attempt from its body to the backend. There is another attempt if another writer came between.
+type write struct {
 	name string
-	make func(*handler, *storage.Write) error
+	try  func(*request, *storage.Write) error
 }
 
-// attempts has for each verb how a write of an object is made, if its body is in JSON or in a language that becomes
-// JSON. What no verb is among them for passes as it came.
-var attempts = [resource.NumVerbs]attempt{
-	resource.VerbCreate:           {"create", (*handler).create},
-	resource.VerbUpdate:           {"update", (*handler).update},
-	resource.VerbPatch:            {"patch", (*handler).patch},
-	resource.VerbDelete:           {"delete", (*handler).delete},
-	resource.VerbDeleteCollection: {"deletecollection", (*handler).deleteCollection},
+// writes has for each verb how an object is written, if its body is in JSON or in a language that becomes JSON. A verb
+// without one passes as the client sent it.
+var writes = [resource.NumVerbs]write{
+	resource.VerbCreate:           {"create", create},
+	resource.VerbUpdate:           {"update", update},
+	resource.VerbPatch:            {"patch", patch},
+	resource.VerbDelete:           {"delete", deleteObject},
+	resource.VerbDeleteCollection: {"deletecollection", deleteCollection},
 }
 
-// attemptOf returns how a write of an operation is made.
-func attemptOf(s *scope) attempt {
-	switch of := attempts[s.verb]; {
-	case of.make == nil, s.verb.HasBody() && !s.hasBody:
-		return attemptToPass
+// writeOf returns how the requests of an operation write.
+func writeOf(s *scope) write {
+	switch of := writes[s.verb]; {
+	case of.try == nil, s.verb.HasBody() && !s.hasBody:
+		return passingWrite
 	case !s.hasBody:
 		return of
 	case s.scaler != nil:
-		return attempt{"scale", (*handler).scale}
+		return write{"scale", scale}
 	case s.isOperation:
-		return attempts[resource.VerbCreate]
+		return writes[resource.VerbCreate]
 	default:
 		return of
 	}
 }
 
-// attemptToPass sends the body on as it came.
-var attemptToPass = attempt{"pass", (*handler).pass}
+// passingWrite sends the body on as it came.
+var passingWrite = write{"pass", pass}
 
-// attempt returns how the write is made: bodies of some languages have a way of their own.
-func (h *handler) attempt() attempt {
+// writeFor returns how the request writes: bodies of some languages are written in another way.
+func writeFor(r *request) write {
 	switch {
-	case !h.scope.hasBody:
-		return h.scope.attempt
-	case h.request.Patch == storage.FormPatch:
-		return attempt{"patch a form", patchForm}
-	case h.body.language == inForm:
-		return attempt{"admit a form", admitForm}
-	case h.body.language == inBytes:
-		return attempt{"pass bytes", passBytes}
-	case h.body.language == inBeyond:
-		return attempt{"admit unread", (*handler).admitUnread}
-	case h.scope.isOpaque(h.request):
-		return attemptToPass
+	case !r.scope.hasBody:
+		return r.scope.write
+	case r.Patch == storage.FormPatch:
+		return write{"patch a form", patchForm}
+	case r.body.language == inForm:
+		return write{"admit a form", admitForm}
+	case r.body.language == inBytes:
+		return write{"pass bytes", passBytes}
+	case r.body.language == inBeyond:
+		return write{"admit unread", admitUnread}
+	case r.scope.isOpaque(r.Request):
+		return passingWrite
 	}
-	return h.scope.attempt
+	return r.scope.write
 }
 
 // change is the stage of a write: it reads the body and admits the object, again if another writer came between.
-func (h *handler) change() error {
-	h.kept = len(h.request.Warnings)
-	at(h.trail.story, explaining.Body, nil)
-	h.body.mayPass = h.scope.passesUnread(h.request)
-	if err := h.body.read(h.scope.operation); err != nil {
+func change(r *request) error {
+	warnings := len(r.Warnings)
+	at(r.trail.story, explaining.Body, nil)
+	r.body.mayPass = r.scope.passesUnread(r.Request)
+	if err := readBody(r, r.scope.operation); err != nil {
 		return err
 	}
-	if h.request.Info.IsObject() { // one that another writer may change at the same time
-		if err := h.scope.storage.Lock(h.request, h.scope.hasBody && h.scope.isOpaque(h.request)); err != nil {
+	if r.Info.IsObject() { // one that another writer may change at the same time
+		if err := r.scope.storage.Lock(r.Request, r.scope.hasBody && r.scope.isOpaque(r.Request)); err != nil {
 			return err
 		}
 	}
-	defer h.request.Unlock()
-	return h.retry(h.attempt())
+	defer r.Unlock()
+	return retry(r, writeFor(r), warnings)
 }
 
 const (
@@ -88,47 +88,47 @@ const (
 )
 
 // retry makes attempts at a write until one is not in conflict with another writer, a bounded number of times.
-// A write that the client pinned to a version itself is never tried again.
-func (h *handler) retry(try attempt) error {
+// A write that the client pinned to a version itself is never tried again. Only so many warnings are not of an attempt.
+func retry(r *request, how write, warnings int) error {
 	for n := 1; ; n++ {
-		w := h.write
-		w.Begin(h.request)
+		w := r.attempt.Write
+		w.Begin(r.Request)
 		if w.Info.Verb != resource.VerbPatch {
-			w.Declared = h.body.declared
+			w.Declared = r.body.declared
 		}
-		err := try.make(h, w)
-		h.trail.noteObject(w.Info.Name)
+		err := how.try(r, w)
+		r.trail.noteObject(w.Info.Name)
 		switch {
 		case err == nil:
-			return h.completeAnswer(&w.Info)
+			return completeAnswer(r, &w.Info)
 		case err == storage.ErrNotSent, err == storage.ErrUnseen:
 			return err
 		case err == storage.ErrAnswered:
-			return h.completeAnswer(&w.Info)
+			return completeAnswer(r, &w.Info)
 		case err == storage.ErrNameTaken && n == maxNames:
 			return status.GenerateNameConflict(w.Info.GroupResource(), w.Info.Name, 1)
-		case err == storage.ErrConflict && h.isPinned(w) && !w.IsPinned && w.Existing.IsPinnedByHeader():
+		case err == storage.ErrConflict && isPinned(r, w) && !w.IsPinned && w.Existing.IsPinnedByHeader():
 			return status.PreconditionFailed(w.Info.GroupResource(), w.Info.Name, status.ModifiedMessage)
-		case err == storage.ErrConflict && (n == maxAttempts || h.isPinned(w)): // of a request that the server has authorized
+		case err == storage.ErrConflict && (n == maxAttempts || isPinned(r, w)): // of a request that the server has authorized
 			return w.Conflict()
 		case err != storage.ErrNameTaken && err != storage.ErrConflict:
-			if err = h.permission.orForbidden(err); h.permission.refusal != nil || !h.permission.maySee() {
+			if err = orForbidden(r, err); r.permission.refusal != nil || !maySee(r) {
 				return err // the server looks first whether the client may write at all
 			}
-			return h.scope.storage.Refusal(w, err)
+			return r.scope.storage.Refusal(w, err)
 		}
 		w.Release()
-		h.asked.Release()
-		h.incoming.Memory.Reopen()
-		h.admission.Forget()
-		h.request.Warnings = h.request.Warnings[:h.kept]
+		r.asked.Release()
+		r.incoming.Memory.Reopen()
+		forget(r)
+		r.Warnings = r.Warnings[:warnings]
 	}
 }
 
 // isPinned reports whether the client itself named the version that it means to change.
-func (h *handler) isPinned(w *storage.Write) bool {
+func isPinned(r *request, w *storage.Write) bool {
 	if w.IsPinned || w.Existing.IsCompared { // what the gateway has compared, it compares again
 		return w.IsPinned
 	}
-	return h.incoming.Head.Has(message.FieldIfMatch) || h.incoming.Head.Has(message.FieldIfNoneMatch)
+	return r.incoming.Head.Has(message.FieldIfMatch) || r.incoming.Head.Has(message.FieldIfNoneMatch)
 }
