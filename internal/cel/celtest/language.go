@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
 	kjson "sigs.k8s.io/json"
@@ -94,9 +95,9 @@ type Language struct {
 	interpreter interpreter.Interpreter
 }
 
-// Plain is the language of expressions about objects that no schema describes.
+// Plain is the language of expressions about objects that no schema describes, and of patches.
 func Plain(t testing.TB) *Language {
-	return newLanguage(t, nil, celgo.Variable(plan.NameObject, celgo.DynType), celgo.Variable(plan.NameOldObject, celgo.DynType),
+	return newLanguage(t, nil, common.ResolverEnvOption(value.MadeTypes{}), library.JSONPatch(), celgo.Variable(plan.NameObject, celgo.DynType), celgo.Variable(plan.NameOldObject, celgo.DynType),
 		celgo.Variable(plan.NameParams, celgo.DynType), celgo.Variable(plan.NameNamespaceObject, celgo.DynType))
 }
 
@@ -205,6 +206,11 @@ func (x *Expression) Theirs(vars map[string]any) (o Outcome, units int64) {
 func (x *Expression) Natively(bind func(*value.Bindings)) (o Outcome, units int64) {
 	m := NewMachine()
 	defer m.Release()
+	return x.NativelyOn(m, bind)
+}
+
+// NativelyOn is Natively on a machine that may have evaluated other expressions.
+func (x *Expression) NativelyOn(m *Machine, bind func(*value.Bindings)) (o Outcome, units int64) {
 	size := x.size()
 	size.Native, size.Locals = true, x.Native.Locals
 	o, units = m.Run(size, bind, func() plan.Val {
@@ -242,6 +248,11 @@ func (x *Expression) Tested(bind func(*value.Bindings)) (o Outcome, ok bool) {
 func (x *Expression) Lazily(bind func(*value.Bindings)) (o Outcome, units int64) {
 	m := NewMachine()
 	defer m.Release()
+	return x.LazilyOn(m, bind)
+}
+
+// LazilyOn is Lazily on a machine that may have evaluated other expressions.
+func (x *Expression) LazilyOn(m *Machine, bind func(*value.Bindings)) (o Outcome, units int64) {
 	size := x.size()
 	size.Sizes = x.sizes
 	return m.Run(size, bind, func() plan.Val {
@@ -261,10 +272,33 @@ func (x *Expression) size() plan.FrameSize {
 	return plan.FrameSize{Roots: uses.Slots()}
 }
 
+// Bytes is a [value.Memory] that counts what it is asked for.
+type Bytes struct {
+	Peak int
+	used int
+}
+
+// Grow implements value.Memory.
+func (b *Bytes) Grow(n int) bool {
+	b.used += n
+	b.Peak = max(b.Peak, b.used)
+	return true
+}
+
+// Shrink implements value.Memory.
+func (b *Bytes) Shrink(n int) { b.used -= n }
+
+// Used is what is not given back.
+func (b *Bytes) Used() int { return b.used }
+
+// Work implements value.Memory.
+func (b *Bytes) Work() bool { return true }
+
 // A Machine runs plans with the variables that hold nodes. It is an activation of cel-go.
 type Machine struct {
 	plan.Machine
 	Bindings value.Bindings
+	Asked    Bytes
 }
 
 // NewMachine makes a machine without variables.
@@ -272,6 +306,7 @@ func NewMachine() *Machine {
 	m := &Machine{}
 	m.Serve(m)
 	m.Arena.Start(context.Background(), 1<<40)
+	m.Arena.SetMemory(&m.Asked)
 	return m
 }
 

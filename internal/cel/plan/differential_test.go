@@ -50,8 +50,16 @@ func plainInput(t testing.TB, object, old string) input {
 // by cel-go over Kubernetes' values. isSame says which outcomes are the same. It returns what the two ways cost here.
 func compare(t *testing.T, x *celtest.Expression, in input, isSame func(a, b celtest.Outcome) bool) (native, lazy int64) {
 	t.Helper()
-	want, _ := x.Theirs(in.values)
+	var want celtest.Outcome
+	asked := false
 	check := func(way string, got celtest.Outcome) {
+		if strings.HasPrefix(got.Err, "stopped") && isSame(got, celtest.Outcome{}) {
+			return // Kubernetes may work on it for minutes
+		}
+		if !asked {
+			want, _ = x.Theirs(in.values)
+			asked = true
+		}
 		// Kubernetes goes through the members of a map in any order, and so finds the first difference or error.
 		for try := 0; try < 200 && !isSame(got, want); try++ {
 			want, _ = x.Theirs(in.values)
