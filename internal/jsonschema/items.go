@@ -1,14 +1,12 @@
 package jsonschema
 
 import (
-	"cmp"
-	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/schema/compare"
+	"github.com/admission-gateway/gateway/internal/schema/list"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 	"github.com/admission-gateway/gateway/internal/status"
 )
@@ -74,45 +72,29 @@ func (w *walk) contained(l *listRules, v document.Node, matching int) bool {
 	return false
 }
 
-// fewItems is up to how many items of a list are compared with each other.
-const fewItems = 8
+// uniqueItems says which items of a list may not stand in it twice.
+var uniqueItems = list.Type{IsExact: true}
 
 // unique checks that no item stands twice.
 func (w *walk) unique(v document.Node) bool {
-	begin := len(w.hashed)
-	defer func() { w.hashed = w.hashed[:begin] }()
-	i := 0
-	for c := v.Children(); c.Valid(); c.Next() {
-		w.hashed = append(w.hashed, hashed{index: i, node: c.Node()})
-		i++
-	}
-	items := w.hashed[begin:]
-	if len(items) > fewItems {
-		for i := range items {
-			items[i].hash = compare.Hash(items[i].node)
-		}
-		slices.SortFunc(items, func(a, b hashed) int {
-			return cmp.Or(cmp.Compare(a.hash, b.hash), a.index-b.index)
-		})
-	}
-	ok := true
-	for i := range items {
-		for j := i - 1; j >= 0 && items[j].hash == items[i].hash; j-- {
-			if w.budget--; w.budget < 0 {
+	w.repeated, _ = uniqueItems.Repeats(w.repeated[:0], v, &w.items)
+	for _, item := range w.repeated {
+		if w.fails() {
+			if w.probing > 0 {
 				return false
 			}
-			if !document.EqualNodes(items[i].node, items[j].node) {
-				continue
-			}
-			if ok = false; !w.fails() {
-				w.frames[len(w.frames)-1].index = items[i].index
-				w.add(items[i].node, status.Duplicate(w.path(items[i].node).String(), wording.Shown(items[i].node)))
-			}
-			break
+			continue
 		}
-		if !ok && w.probing > 0 {
-			return false
-		}
+		w.frames[len(w.frames)-1].index = positionIn(v, item)
+		w.add(item, status.Duplicate(w.path(item).String(), wording.Shown(item)))
 	}
-	return ok
+	return len(w.repeated) == 0
+}
+
+// positionIn is the position of an item in its list.
+func positionIn(list, item document.Node) (i int) {
+	for n := list.First(); n != item; n = n.Next() {
+		i++
+	}
+	return i
 }

@@ -7,15 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/list"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
-
-// hashed is an item of a list with a hash that equal items share.
-type hashed struct {
-	hash  uint64
-	index int
-	node  document.Node
-}
 
 // markers is the begin of a set of members or items among the marks of a walk; none if no caller needs them.
 type markers int
@@ -61,7 +55,8 @@ type walk struct {
 	score    int  // how much of the value is right
 	budget   int
 	marks    []uint64 // sets of members and items, see markers
-	hashed   []hashed
+	items    list.Items
+	repeated []document.Node
 	decoded  []byte // of text
 }
 
@@ -87,10 +82,11 @@ const kept = 4 << 10
 func (w *walk) release() {
 	clear(w.failures)
 	clear(w.frames[:cap(w.frames)])
-	clear(w.hashed[:cap(w.hashed)])
-	frames, failures, marks, hashed, decoded := w.frames[:0], w.failures[:0], w.marks[:0], w.hashed[:0], w.decoded[:0]
-	if cap(hashed) > kept {
-		hashed = nil
+	clear(w.repeated[:cap(w.repeated)])
+	w.items.Release()
+	frames, failures, marks, repeated, decoded := w.frames[:0], w.failures[:0], w.marks[:0], w.repeated[:0], w.decoded[:0]
+	if cap(repeated) > kept {
+		repeated = nil
 	}
 	if cap(decoded) > kept {
 		decoded = nil
@@ -101,7 +97,7 @@ func (w *walk) release() {
 	if cap(frames) > kept {
 		frames = nil
 	}
-	*w = walk{frames: frames, failures: failures, marks: marks, hashed: hashed, decoded: decoded}
+	*w = walk{frames: frames, failures: failures, marks: marks, items: w.items, repeated: repeated, decoded: decoded}
 	walks.Put(w)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/pattern"
+	"github.com/admission-gateway/gateway/internal/schema/list"
 )
 
 // maxProperties is the largest number that a note can hold.
@@ -69,11 +70,11 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		}
 		switch {
 		case st.XListType != nil && *st.XListType == "set":
-			s.list.kind = &listType{mayRepeat: c.mayRepeat}
+			s.list.kind = &list.Type{MayRepeat: c.mayRepeat}
 		case st.XListType != nil && *st.XListType == "map":
-			s.list.kind = &listType{mayRepeat: c.mayRepeat}
+			s.list.kind = &list.Type{MayRepeat: c.mayRepeat}
 			for _, key := range st.XListMapKeys {
-				s.list.kind.keys = append(s.list.kind.keys, document.NewName(key))
+				s.list.kind.Keys = append(s.list.kind.Keys, document.NewName(key))
 			}
 		}
 		var err error
@@ -92,7 +93,7 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		return nil, err
 	}
 	if s.list.kind != nil {
-		s.list.kind.setDefaults(s.list.items)
+		s.list.kind.Defaults = s.list.items.keyDefaults(s.list.kind.Keys)
 	}
 	if err := c.logic(s, p); err != nil {
 		return nil, err
@@ -267,7 +268,7 @@ func (s *Shape) include(child *Shape) {
 
 // deep reports whether what is deeper in a value decides whether the value itself is right.
 func (s *Shape) deep() bool {
-	return s.logic != nil || s.enum != nil || s.envelope == embeddedEnvelope || s.list.kind != nil && s.list.kind.keys == nil
+	return s.logic != nil || s.enum != nil || s.envelope == embeddedEnvelope || s.list.kind != nil && s.list.kind.Keys == nil
 }
 
 // defaultOf is the default of a value with the defaults inside it filled in, as the walk over a request would do.
@@ -278,6 +279,20 @@ func defaultOf(st *structuralschema.Structural) ([]byte, error) {
 	value := runtime.DeepCopyJSONValue(st.Default.Object)
 	structuraldefaulting.Default(value, st)
 	return encode(value)
+}
+
+// keyDefaults are the defaults that a shape of items has for their keys.
+func (s *Shape) keyDefaults(keys []document.Name) []document.Node {
+	defaults := make([]document.Node, len(keys))
+	for i, key := range keys {
+		if s == nil {
+			continue
+		}
+		if p := s.Property(key.String()); p != nil {
+			defaults[i] = constant(p.Shape.Default())
+		}
+	}
+	return defaults
 }
 
 // encode writes a decoded JSON value with sorted keys and without HTML escapes.

@@ -70,7 +70,7 @@ func (x *extender) shape(s *Shape, e *Extensions, at object) {
 		x.element(s.object.additional, e.Additional, at.additional(s))
 	}
 	if e.Items != nil && s.list.items != nil {
-		if e.Items.Immutable && (s.list.kind == nil || s.list.kind.keys == nil) {
+		if e.Items.Immutable && (s.list.kind == nil || s.list.kind.Keys == nil) {
 			x.forbid(e.Items.path.Child(keywordImmutable), "may not be set on the items of a list unless its 'x-kubernetes-list-type' is 'map', which tells them apart")
 		}
 		x.element(s.list.items, e.Items, at.items())

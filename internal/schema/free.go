@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/list"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
@@ -63,8 +64,8 @@ func (x *extender) beyond(s *Shape, b *Beyond) {
 	if b.Closed {
 		s.object.others, s.object.isClosed = othersRefused, true
 	}
-	if b.Unique && (s.list.kind == nil || s.list.kind.mayRepeat) {
-		s.list.kind = &listType{}
+	if b.Unique && (s.list.kind == nil || s.list.kind.MayRepeat) {
+		s.list.kind = &list.Type{}
 	}
 	if b.Null && s.enum != nil {
 		s.enum.Add(constant([]byte(`null`)))

@@ -56,10 +56,10 @@ func (s *Shape) descend(v, old document.Node, concerned func(*Shape) bool, visit
 		if !concerned(s.list.items) {
 			return
 		}
-		previous := s.list.kind.ancestors(old)
+		previous := s.list.kind.Ancestors(old)
 		for n := v.First(); n.Valid(); n = next {
 			next = n.Next()
-			visit(s.list.items, n, previous.of(n))
+			visit(s.list.items, n, previous.Of(n))
 		}
 	}
 }
@@ -177,7 +177,8 @@ func sameValue(s *Shape, a, b document.Node) bool {
 		if a.Len() != b.Len() {
 			return false
 		}
-		if s.list.kind != nil && sameItems(s, a, b) {
+		items := func(x, y document.Node) bool { return sameValue(s.list.items, x, y) }
+		if s.list.kind != nil && s.list.kind.SameItems(a, b, items) {
 			return true
 		}
 		y := b.First()
@@ -189,60 +190,4 @@ func sameValue(s *Shape, a, b document.Node) bool {
 		return true
 	}
 	return compare.Same(a, b, true)
-}
-
-// sameItems reports whether two lists of one length have the same items, none of them twice.
-func sameItems(s *Shape, a, b document.Node) bool {
-	known := keyedItems{filled: true}
-	known.reset(a.Len())
-	for n := b.First(); n.Valid(); n = n.Next() {
-		if s.list.kind.misfits(n) || known.put(s.list.kind, n, false) != nil {
-			return false
-		}
-	}
-	for n := a.First(); n.Valid(); n = n.Next() {
-		if s.list.kind.misfits(n) {
-			return false
-		}
-		found := known.put(s.list.kind, n, false)
-		if found == nil || found.repeats > 0 || !sameValue(s.list.items, n, found.node) {
-			return false
-		}
-		found.repeats++
-	}
-	return true
-}
-
-// ancestors finds the old items of a list of type map if missing keys have their defaults: before
-// an object's defaults are set, and after.
-type ancestors struct {
-	list  *listType
-	items keyedItems
-}
-
-func (l *listType) ancestors(old document.Node) ancestors {
-	if l == nil || l.keys == nil || old.Kind() != document.Array {
-		return ancestors{}
-	}
-	a := ancestors{list: l, items: keyedItems{filled: true}}
-	a.items.reset(old.Len())
-	for n := old.First(); n.Valid(); n = n.Next() {
-		if !l.misfits(n) {
-			a.items.put(l, n, false)
-		}
-	}
-	return a
-}
-
-// of is the first old item with the keys of this one; invalid when there is none, or a key is missing or no scalar.
-func (a *ancestors) of(item document.Node) document.Node {
-	if a.list == nil || item.Kind() != document.Object {
-		return document.Node{}
-	}
-	for key := range a.list.keys {
-		if !scalar(a.list.value(item, key, true)) {
-			return document.Node{}
-		}
-	}
-	return a.items.find(a.list, item)
 }

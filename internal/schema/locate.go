@@ -123,6 +123,15 @@ func (l *locator) path(n document.Node) *field.Path {
 	return path
 }
 
+// origin is the order in which an API server lists unknown fields.
+type origin uint8
+
+const (
+	inMetadata origin = iota
+	inObject
+	inEmbeddedMetadata
+)
+
 // unknownPath is the value's place as Kubernetes writes unknown fields: keys of maps stand behind dots, other than on the
 // way to the metadata of embedded resources. The result has about limit bytes at most.
 func (l *locator) unknownPath(n document.Node, o origin, limit int) string {

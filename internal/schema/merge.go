@@ -81,7 +81,7 @@ func (s *Shape) mergeList(preserve bool) *merge.List {
 		return l
 	}
 	l.Relation, l.Merged = merge.Associative, true
-	for _, name := range s.list.kind.keys {
+	for _, name := range s.list.kind.Keys {
 		key := merge.Key{Name: name}
 		if p := s.list.items.Property(name.String()); p != nil {
 			key.Default = constant(p.Shape.Default())

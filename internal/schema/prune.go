@@ -29,15 +29,6 @@ type unknownField struct {
 	path   string
 }
 
-// origin is the order in which an API server lists unknown fields.
-type origin uint8
-
-const (
-	inMetadata origin = iota
-	inObject
-	inEmbeddedMetadata
-)
-
 // Bounds of what Unknown keeps. What a request can make us print is bounded by them, whatever its body holds.
 const (
 	maxUnknown     = 100
@@ -109,7 +100,7 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) e
 	defer p.release()
 	w := &p.checker
 	w.begin(s, d.Root(), document.Node{})
-	w.probing, w.trusting, w.items.filled = 1, true, true
+	w.probing, w.trusting, w.items.Filled = 1, true, true
 	p.pruning = pruning{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.judge != nil, locator: w.locator, origin: inObject, rules: s.metadata}
 	switch p.top.Kind() {
 	case document.Object:

@@ -44,12 +44,12 @@ func unchanged(s *Shape, v, old document.Node) bool {
 		if v.Len() != old.Len() {
 			return false
 		}
-		if s.list.kind == nil || s.list.kind.keys == nil || s.list.items == nil {
+		if s.list.kind == nil || s.list.kind.Keys == nil || s.list.items == nil {
 			return compare.Equal(v, old)
 		}
-		previous := s.list.kind.predecessors(old)
+		previous := s.list.kind.Predecessors(old)
 		for n := v.First(); n.Valid(); n = n.Next() {
-			before := previous.of(n)
+			before := previous.Of(n)
 			if !before.Valid() || !unchanged(s.list.items, n, before) {
 				return false
 			}

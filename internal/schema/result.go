@@ -5,6 +5,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/schema/list"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
 
@@ -172,7 +173,7 @@ func (w *validator) forget() {
 	w.failures = failures{list: w.failures.list[:0]}
 	w.failed, w.update, w.trusting, w.probing, w.changes = false, false, false, 0, 0
 	w.locator = locator{}
-	w.items.release()
+	w.items.Release()
 	clear(w.repeated)
 	if cap(w.decoded) > keptDecoded {
 		w.decoded = nil
@@ -190,7 +191,7 @@ func breaksListType(s *Shape, v document.Node) bool {
 		}
 	case document.Array:
 		if s.list.kind != nil {
-			repeated, misfit := s.list.kind.repeats(nil, v, &keyedItems{})
+			repeated, misfit := s.list.kind.Repeats(nil, v, &list.Items{})
 			if len(repeated) > 0 || misfit.Valid() {
 				return true
 			}

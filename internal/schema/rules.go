@@ -125,9 +125,9 @@ func (e *evaluator) items(s *Shape, v, old document.Node, nearest predecessor) {
 	if s.list.items == nil || s.list.items.rulesIn == noRules {
 		return
 	}
-	previous := s.list.kind.predecessors(old)
+	previous := s.list.kind.Predecessors(old)
 	for n := v.First(); n.Valid() && !e.stopped; n = n.Next() {
-		e.value(s.list.items, n, previous.of(n), nearest)
+		e.value(s.list.items, n, previous.Of(n), nearest)
 	}
 }
 

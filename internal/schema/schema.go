@@ -42,6 +42,7 @@ package schema
 import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/keyword"
+	"github.com/admission-gateway/gateway/internal/schema/list"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
 )
 
@@ -126,15 +127,7 @@ type objectRules struct {
 type listRules struct {
 	items *Shape
 	size  *keyword.Size
-	kind  *listType // nil if its items are identified by their positions alone
-}
-
-// A listType says how the items of a list are identified: x-kubernetes-list-type set or map.
-type listType struct {
-	keys     []document.Name // of x-kubernetes-list-type map; none for set
-	defaults []document.Node // of the keys; invalid if there is none; the documents are kept for good
-	// mayRepeat is set if the rules are for merging alone.
-	mayRepeat bool
+	kind  *list.Type // nil if its items are identified by their positions alone
 }
 
 // logicRules combine other shapes of the same value.

@@ -8,7 +8,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/schema/compare"
 	"github.com/admission-gateway/gateway/internal/schema/keyword"
+	"github.com/admission-gateway/gateway/internal/schema/list"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
+	"github.com/admission-gateway/gateway/internal/status"
 )
 
 // validator is one walk of Validate.
@@ -21,7 +23,7 @@ type validator struct {
 	update   bool // there is an old object
 	trusting bool // the marks of values come from their shapes
 	changes  int  // places found to differ from their old value
-	items    keyedItems
+	items    list.Items
 	repeated []document.Node
 	decoded  []byte // of str
 }
@@ -159,10 +161,10 @@ func (w *validator) list(s *Shape, v, old document.Node) (matched int) {
 		return 0
 	}
 	if w.update && old.Valid() {
-		previous := s.list.kind.predecessors(old)
+		previous := s.list.kind.Predecessors(old)
 		for n := v.First(); n.Valid() && !w.done(); n = n.Next() {
 			if !w.passes(s.list.items, n) {
-				matched += w.value(s.list.items, n, previous.of(n))
+				matched += w.value(s.list.items, n, previous.Of(n))
 			}
 		}
 		return matched
@@ -176,9 +178,9 @@ func (w *validator) list(s *Shape, v, old document.Node) (matched int) {
 }
 
 // distinct checks what list types set and map promise.
-func (w *validator) distinct(l *listType, v document.Node) {
+func (w *validator) distinct(l *list.Type, v document.Node) {
 	var misfit document.Node
-	w.repeated, misfit = l.repeats(w.repeated[:0], v, &w.items)
+	w.repeated, misfit = l.Repeats(w.repeated[:0], v, &w.items)
 	if misfit.Valid() {
 		w.failures.listTypes = true
 		if !w.fails() {
@@ -193,6 +195,20 @@ func (w *validator) distinct(l *listType, v document.Node) {
 		}
 		w.failures.add(failure{err: duplicateFailure(w.path(n), l, n), at: n.Index(), class: ofListType})
 	}
+}
+
+// duplicateFailure shows the item of a set, and the keys of an item of a list of type map.
+func duplicateFailure(path *field.Path, l *list.Type, v document.Node) *field.Error {
+	if l.Keys == nil {
+		return status.Duplicate(path.String(), wording.Shown(v))
+	}
+	keys := map[string]any{}
+	for _, name := range l.Keys {
+		if value, found := v.Lookup(name); found {
+			keys[name.String()] = wording.Shown(value)
+		}
+	}
+	return status.Duplicate(path.String(), keys)
 }
 
 func (w *validator) object(s *Shape, v, old document.Node) (matched int) {

@@ -28,7 +28,7 @@ var order = [][]string{
 	{"internal/contract"},
 	{"internal/schema"},
 	{"internal/jsonschema"},
-	{"internal/schema/keyword"},
+	{"internal/schema/keyword", "internal/schema/list"},
 	{"internal/schema/wording"},
 	{"internal/schema/compare", "internal/schema/format"},
 	{"internal/merge"},
