@@ -419,3 +419,18 @@ func TestChecks(t *testing.T) {
 		seen[c.ID] = true
 	}
 }
+
+// TestFixOfItems: --fix leaves a list alone whose type it does not find, and does not take the type of the list around it for
+// that.
+func TestFixOfItems(t *testing.T) {
+	files := crd(`
+outer:
+  items:
+    items: {type: string}
+    type: "array"
+  type: array
+  x-kubernetes-list-type: atomic`)
+	if data, fixed := Fix(files[0], Of(files)); fixed != 0 || string(data) != string(files[0].Data) {
+		t.Errorf("%d mended:\n%s", fixed, data)
+	}
+}
