@@ -120,43 +120,43 @@ func (r *request) context() context.Context { return r.trail.context(r.Client) }
 
 // complete checks the object against the URL, and removes the fields that its schema does not know.
 // It says so as far as the request or the resource asks for it.
-func complete(r *request, w *storage.Write) error {
-	at(r.trail.story, explaining.URL, w)
-	if err := r.scope.storage.Complete(w); err != nil {
+func complete(r *request, a attempt) error {
+	at(r.trail.story, explaining.URL, a.Write)
+	if err := r.scope.storage.Complete(a.Write); err != nil {
 		return err
 	}
-	if err := prune(r, w); err != nil {
+	if err := prune(r, a); err != nil {
 		return err
 	}
-	operation := w.Info.Verb.Operation()
-	if rules := r.scope.rulesOf(&w.Info); storage.IsConcerned(rules.policies, &w.Info) || rules.conventions.Concern(&w.Info, operation) {
-		if err := r.scope.storage.CheckKeys(w); err != nil {
+	operation := a.Info.Verb.Operation()
+	if rules := r.scope.rulesOf(&a.Info); storage.IsConcerned(rules.policies, &a.Info) || rules.conventions.Concern(&a.Info, operation) {
+		if err := r.scope.storage.CheckKeys(a.Write); err != nil {
 			return err
 		}
 	}
-	at(r.trail.story, explaining.Prepare, w)
+	at(r.trail.story, explaining.Prepare, a.Write)
 	return nil
 }
 
 // prune takes out of the object what its schema does not know.
-func prune(r *request, w *storage.Write) error {
-	s := r.scope.storage.Schema(w)
+func prune(r *request, a attempt) error {
+	s := r.scope.storage.Schema(a.Write)
 	if s == nil {
 		return nil
 	}
-	r.attempt.unknown = schemas.Unknown{}
-	unknown := &r.attempt.unknown
-	if err := s.Prune(w.Object, unknown); err != nil {
-		return w.Unreadable(err.Error())
+	a.unknown = schemas.Unknown{}
+	unknown := &a.unknown
+	if err := s.Prune(a.Object, unknown); err != nil {
+		return a.Unreadable(err.Error())
 	}
 	r.Warnings = append(r.Warnings, unknown.Nulls()...)
-	if w.IsKnown = !unknown.Any(); w.IsKnown {
+	if a.IsKnown = !unknown.Any(); a.IsKnown {
 		return nil
 	}
 	described := r.Resource
-	switch w.FieldValidation() {
+	switch a.FieldValidation() {
 	case resource.FieldValidationStrict:
-		return w.Unreadable(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", described.Names.Kind, described.Version, described.Names.Kind, unknown.Error()))
+		return a.Unreadable(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", described.Names.Kind, described.Version, described.Names.Kind, unknown.Error()))
 	case resource.FieldValidationWarn:
 		r.Warnings = append(r.Warnings, unknown.Messages()...)
 	}
@@ -165,37 +165,37 @@ func prune(r *request, w *storage.Write) error {
 
 // keepOwned gives members that the API itself sets the values that are stored, and takes them out of new objects. It says
 // so as it does of unknown fields.
-func keepOwned(r *request, s storage.Storage, w *storage.Write) error {
-	verb := w.Info.Verb
-	if w.Creates() {
+func keepOwned(r *request, a attempt, s storage.Storage) error {
+	verb := a.Info.Verb
+	if a.Creates() {
 		verb = resource.VerbCreate
 	}
 	owned := r.scope.set.Owned(r.Resource, verb)
 	switch {
-	case w.Declared != nil:
-		owned = w.Declared.Owned
-	case !owned.Any() && w.DeclaredPatch != nil:
-		owned = w.DeclaredPatch.Owned
+	case a.Declared != nil:
+		owned = a.Declared.Owned
+	case !owned.Any() && a.DeclaredPatch != nil:
+		owned = a.DeclaredPatch.Owned
 	}
-	if !owned.Any() || w.Info.Subresource != "" {
+	if !owned.Any() || a.Info.Subresource != "" {
 		return nil
 	}
-	changed := changesOwned(r, owned, w)
+	changed := changesOwned(r, owned, a)
 	if len(changed) == 0 {
 		return nil
 	}
-	if !w.Creates() && w.Existing.Object == nil && !w.Existing.IsAbsent {
-		if err := s.Get(w); err != nil {
+	if !a.Creates() && a.Existing.Object == nil && !a.Existing.IsAbsent {
+		if err := s.Get(a.Write); err != nil {
 			return err
 		}
-		if changed = changesOwned(r, owned, w); len(changed) == 0 {
+		if changed = changesOwned(r, owned, a); len(changed) == 0 {
 			return nil
 		}
 	}
 	var failures field.ErrorList
 	for _, c := range changed {
 		path := c.sent.Path()
-		switch w.FieldValidation() {
+		switch a.FieldValidation() {
 		case resource.FieldValidationStrict:
 			failures = append(failures, &field.Error{Type: field.ErrorTypeForbidden, Field: path, BadValue: "", Detail: "may not be set: the API itself sets it"})
 			continue
@@ -203,13 +203,13 @@ func keepOwned(r *request, s storage.Storage, w *storage.Write) error {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("read-only field %q is not taken: the API itself sets it", path))
 		}
 		if c.stored.Valid() {
-			w.Object.Replace(c.sent, c.stored.AppendRaw(nil))
+			a.Object.Replace(c.sent, c.stored.AppendRaw(nil))
 		} else {
-			w.Object.Remove(c.sent)
+			a.Object.Remove(c.sent)
 		}
 	}
 	if len(failures) > 0 {
-		return r.Invalid(w.Info.Name, failures, 0)
+		return r.Invalid(a.Info.Name, failures, 0)
 	}
 	return nil
 }
@@ -219,11 +219,11 @@ type ownedChange struct{ sent, stored document.Node }
 
 // changesOwned returns the members that the API itself sets and that are not sent as they are
 // stored. The name in the URL is not one of them: it was compared already.
-func changesOwned(r *request, owned *contract.Members, w *storage.Write) (changed []ownedChange) {
-	root := w.Object.Root()
+func changesOwned(r *request, owned *contract.Members, a attempt) (changed []ownedChange) {
+	root := a.Object.Root()
 	name, _ := storage.Find(root, r.Resource.Fields.Name)
-	owned.Each(root, w.Existing.Root(), func(sent, stored document.Node) {
-		if w.Info.Verb == resource.VerbCreate || sent != name {
+	owned.Each(root, a.Existing.Root(), func(sent, stored document.Node) {
+		if a.Info.Verb == resource.VerbCreate || sent != name {
 			changed = append(changed, ownedChange{sent, stored})
 		}
 	})
@@ -233,24 +233,24 @@ func changesOwned(r *request, owned *contract.Members, w *storage.Write) (change
 // setDefaults sets what the schema has a default for and the object leaves unset (DEF-1, DEF-5): literal
 // defaults first, then those that are computed from the object (DEF-2). Validation reports the fields for which no
 // default can be computed, with everything else that is wrong.
-func setDefaults(r *request, s storage.Storage, w *storage.Write) error {
-	at(r.trail.story, explaining.Defaults, w)
-	schema, limit := s.Schema(w), int(r.Limits.Body)
+func setDefaults(r *request, a attempt, s storage.Storage) error {
+	at(r.trail.story, explaining.Defaults, a.Write)
+	schema, limit := s.Schema(a.Write), int(r.Limits.Body)
 	if schema == nil {
 		return nil
 	}
-	w.Underived = nil
-	if w.Shown != storage.ShownNothing {
-		if !schema.Root().HasDefaults() && len(schema.Derived()) == 0 || defaults.IsComplete(w.Object, schema) {
+	a.Underived = nil
+	if a.Shown != storage.ShownNothing {
+		if !schema.Root().HasDefaults() && len(schema.Derived()) == 0 || defaults.IsComplete(a.Object, schema) {
 			return nil
 		}
-		return setIntroduced(r, w, schema, limit)
+		return setIntroduced(r, a, schema, limit)
 	}
-	return fillIn(r, w, w.Object, schema, document.Node{}, limit)
+	return fillIn(r, a, a.Object, schema, document.Node{}, limit)
 }
 
 // fillIn sets the defaults of an object; what the backend has shown of it may be an invalid node.
-func fillIn(r *request, w *storage.Write, object *document.Document, of *schemas.Schema, shown document.Node, limit int) error {
+func fillIn(r *request, a attempt, object *document.Document, of *schemas.Schema, shown document.Node, limit int) error {
 	if !defaults.ApplyWithin(object, of, limit) {
 		return tooLargeDefaulted(limit)
 	}
@@ -267,19 +267,19 @@ func fillIn(r *request, w *storage.Write, object *document.Document, of *schemas
 	case err != nil:
 		failures = append(failures, field.Invalid(nil, field.OmitValueType{}, "the defaults of the object cannot all be computed: "+err.Error()))
 	}
-	w.Underived = failures
+	a.Underived = failures
 	return nil
 }
 
 // setIntroduced sets the defaults of what the write itself brings into an object of which the backend has shown the rest.
-func setIntroduced(r *request, w *storage.Write, of *schemas.Schema, limit int) error {
-	filled := w.Object.Clone()
+func setIntroduced(r *request, a attempt, of *schemas.Schema, limit int) error {
+	filled := a.Object.Clone()
 	defer filled.Release()
-	shown := w.Existing.Root()
-	if w.Shown == storage.ShownStatus {
+	shown := a.Existing.Root()
+	if a.Shown == storage.ShownStatus {
 		shown = document.Node{}
 	}
-	err := fillIn(r, w, filled, of, shown, limit)
+	err := fillIn(r, a, filled, of, shown, limit)
 	switch {
 	case filled.Err() != nil:
 		return r.Exhausted() // whatever came of filling it
@@ -288,13 +288,13 @@ func setIntroduced(r *request, w *storage.Write, of *schemas.Schema, limit int) 
 	case !filled.Edited():
 		return nil
 	}
-	if w.Shown == storage.ShownStatus {
-		withholdAt(filled, w.Object, r.scope.storage.StatusPath())
+	if a.Shown == storage.ShownStatus {
+		withholdAt(filled, a.Object, r.scope.storage.StatusPath())
 	} else {
-		changeOf(w).Withhold(filled.Root(), w.Object.Root(), shown)
+		changeOf(a.Write).Withhold(filled.Root(), a.Object.Root(), shown)
 	}
-	if !document.EqualNodes(filled.Root(), w.Object.Root()) {
-		w.Object.Replace(w.Object.Root(), filled.AppendTo(nil))
+	if !document.EqualNodes(filled.Root(), a.Object.Root()) {
+		a.Object.Replace(a.Object.Root(), filled.AppendTo(nil))
 	}
 	return nil
 }
@@ -324,23 +324,23 @@ func tooLargeDefaulted(limit int) error {
 
 // mutate lets the mutating policies change the object. Their result must meet the same rules as a
 // client's object: the URL names it, policies may not set its status, and unset fields get defaults.
-func mutate(r *request, s storage.Storage, w *storage.Write) error {
-	operation, _ := operationOf(w)
-	mutates := r.scope.rulesOf(&w.Info).policies.Mutates(&w.Info, operation)
-	if !mutates && r.trail.story == nil && r.permission.refusal == nil || !describe(r, w) {
+func mutate(r *request, a attempt, s storage.Storage) error {
+	operation, _ := operationOf(a.Write)
+	mutates := r.scope.rulesOf(&a.Info).policies.Mutates(&a.Info, operation)
+	if !mutates && r.trail.story == nil && r.permission.refusal == nil || !describe(r, a) {
 		return nil
 	}
-	at(r.trail.story, explaining.Mutation, w)
-	r.attempt.schema = objectSchema{r, s, w}
-	r.attempt.attributes.Schema = &r.attempt.schema
+	at(r.trail.story, explaining.Mutation, a.Write)
+	a.schema = objectSchema{r, a, s}
+	a.attributes.Schema = &a.schema
 	if mutates {
-		r.scope.storage.Reveal(w, false)
+		r.scope.storage.Reveal(a.Write, false)
 	}
-	changes, err := eachSeen(r, w, mutateSeen)
-	if w.Reveals {
-		w.Conceal()
+	changes, err := eachSeen(r, a, mutateSeen)
+	if a.Reveals {
+		a.Conceal()
 		if s := r.trail.story; s != nil {
-			s.Reread(w.Object)
+			s.Reread(a.Object)
 		}
 	}
 	if r := r; r.permission.refusal != nil {
@@ -356,23 +356,23 @@ func mutate(r *request, s storage.Storage, w *storage.Write) error {
 	if changes == 0 {
 		return nil
 	}
-	at(r.trail.story, explaining.Settle, w)
-	if limit := r.Limits.Body; int64(w.Object.Extent()) > limit {
+	at(r.trail.story, explaining.Settle, a.Write)
+	if limit := r.Limits.Body; int64(a.Object.Extent()) > limit {
 		return status.RequestEntityTooLarge("the object as policies change it must be at most %d bytes", limit)
 	}
-	if err := identifyAgain(r, s, w); err != nil {
+	if err := identifyAgain(r, a, s); err != nil {
 		return err
 	}
 	// What a policy sets and the schema does not know is no fault of the client, and is gone before it is validated.
-	if schema := s.Schema(w); schema != nil {
-		if err := schema.PruneUnknown(w.Object); err != nil {
+	if schema := s.Schema(a.Write); schema != nil {
+		if err := schema.PruneUnknown(a.Object); err != nil {
 			return status.Internal("the policies made an object that cannot be read: %s", err.Error())
 		}
 	}
-	if err := s.KeepStatus(w); err != nil {
+	if err := s.KeepStatus(a.Write); err != nil {
 		return err
 	}
-	return setDefaults(r, s, w)
+	return setDefaults(r, a, s)
 }
 
 // policiesOf returns the policies that may match what is described.
@@ -395,23 +395,23 @@ const maxItems = 1000
 
 // eachSeen takes a step with the object as policies see it: whole, or item by item. What the step makes of an item takes
 // the item's place in the body. It returns how often something was changed.
-func eachSeen(r *request, w *storage.Write, step func(*request) error) (changes int, err error) {
-	body := w.Admitted()
+func eachSeen(r *request, a attempt, step func(*request) error) (changes int, err error) {
+	body := a.Admitted()
 	if !r.Resource.ShowsItems() || body == nil || body.Root().Kind() != document.Array {
 		err = step(r)
-		return r.attempt.attributes.Changes(), err
+		return a.attributes.Changes(), err
 	}
 	if body.Root().Len() > maxItems {
 		return 0, status.RequestEntityTooLarge("the body must have at most %d items, because policies see one after the other", maxItems)
 	}
-	defer func() { r.attempt.attributes.Object, r.attempt.attributes.Item = body, "" }()
+	defer func() { a.attributes.Object, a.attributes.Item = body, "" }()
 	i := 0
 	for n := body.Root().First(); n.Valid(); n = n.Next() {
 		item, err := r.Parse(n.AppendRaw(nil), r.Limits.Sent)
 		if err != nil {
 			return changes, err
 		}
-		r.attempt.attributes.Object, r.attempt.attributes.Item = item, "["+strconv.Itoa(i)+"]"
+		a.attributes.Object, a.attributes.Item = item, "["+strconv.Itoa(i)+"]"
 		err = step(r)
 		if item.Edited() {
 			changes++
@@ -419,7 +419,7 @@ func eachSeen(r *request, w *storage.Write, step func(*request) error) (changes 
 		}
 		item.Release()
 		if err != nil {
-			return changes, status.InItem(err, r.attempt.attributes.Item)
+			return changes, status.InItem(err, a.attributes.Item)
 		}
 		i++
 	}
@@ -428,20 +428,20 @@ func eachSeen(r *request, w *storage.Write, step func(*request) error) (changes 
 
 // identifyAgain checks the changed object against the URL. As in Kubernetes a policy may give
 // another name to an object that is created, and none to one that exists.
-func identifyAgain(r *request, s storage.Storage, w *storage.Write) error {
-	if w.Info.Verb == resource.VerbCreate {
-		w.Info.Name = ""
-		return s.Complete(w)
+func identifyAgain(r *request, a attempt, s storage.Storage) error {
+	if a.Info.Verb == resource.VerbCreate {
+		a.Info.Name = ""
+		return s.Complete(a.Write)
 	}
 	path := resource.FieldPath{"metadata", "name"}
 	if isBare(r) {
 		path = r.Resource.Fields.Name
 	}
-	name, found := storage.Find(w.Object.Root(), path)
-	if found && name.Kind() == document.String && !name.Is("") && !name.Is(w.Info.Name) && !(isBare(r) && r.Resource.Writes.NameMayChange) {
-		return r.Invalid(w.Info.Name, field.ErrorList{status.Immutable(name.Path(), storage.Short(name.Str()))}, 0)
+	name, found := storage.Find(a.Object.Root(), path)
+	if found && name.Kind() == document.String && !name.Is("") && !name.Is(a.Info.Name) && !(isBare(r) && r.Resource.Writes.NameMayChange) {
+		return r.Invalid(a.Info.Name, field.ErrorList{status.Immutable(name.Path(), storage.Short(name.Str()))}, 0)
 	}
-	return s.Complete(w)
+	return s.Complete(a.Write)
 }
 
 // isBare reports whether the object is one of a plain API.
@@ -453,12 +453,12 @@ func isBare(r *request) bool {
 // admission.Schema.
 type objectSchema struct {
 	request *request
+	attempt attempt
 	storage storage.Storage
-	write   *storage.Write
 }
 
 // SetDefaults implements admission.Schema.
-func (o *objectSchema) SetDefaults() error { return setDefaults(o.request, o.storage, o.write) }
+func (o *objectSchema) SetDefaults() error { return setDefaults(o.request, o.attempt, o.storage) }
 
 // MergeType implements admission.Schema.
 func (o *objectSchema) MergeType(as schema.GroupVersionResource, kind schema.GroupVersionKind) *merge.Type {
@@ -470,24 +470,24 @@ func (o *objectSchema) PatchLimits() document.Limits { return o.request.Limits.S
 
 // validateObject validates the object against its schema and the schema's rules, and against the conventions that
 // policies ask for, and answers all failures at once (VAL-1).
-func validateObject(r *request, s storage.Storage, w *storage.Write) error {
-	at(r.trail.story, explaining.Schema, w)
-	result, err := validateOnce(r, s, w)
+func validateObject(r *request, a attempt, s storage.Storage) error {
+	at(r.trail.story, explaining.Schema, a.Write)
+	result, err := validateOnce(r, a, s)
 	if err != nil {
 		return err
 	}
-	if !result.Valid() && !w.Creates() && w.Existing.Object == nil {
+	if !result.Valid() && !a.Creates() && a.Existing.Object == nil {
 		// What an update leaves as it was does not count, so the stored object may make the difference.
-		if err := s.Get(w); err != nil {
+		if err := s.Get(a.Write); err != nil {
 			return err
 		}
-		if result, err = validateOnce(r, s, w); err != nil {
+		if result, err = validateOnce(r, a, s); err != nil {
 			return err
 		}
 	}
 	r.Warnings = append(r.Warnings, result.Warnings...)
 	result.Errors = namedWith(r, result.Errors)
-	if len(r.attempt.checked.Trials)+len(r.attempt.checked.Excepted) > 0 {
+	if len(a.checked.Trials)+len(a.checked.Excepted) > 0 {
 		noteConventions(r)
 	}
 	if result.Valid() {
@@ -498,8 +498,8 @@ func validateObject(r *request, s storage.Storage, w *storage.Write) error {
 	case len(result.Errors) == 0:
 		return status.Timeout("the request was over before its object was checked", 1)
 	}
-	countRefused(r, w.Info.Resource, result.Errors)
-	return status.Detail(r.Invalid(shownName(w), result.Errors, result.More), result.Details)
+	countRefused(r, a.Info.Resource, result.Errors)
+	return status.Detail(r.Invalid(shownName(a.Write), result.Errors, result.More), result.Details)
 }
 
 // countRefused counts what schemas refuse of a resource or a route. A request that is only tried is not refused.
@@ -526,32 +526,32 @@ func shownName(w *storage.Write) string {
 	return storage.TextIn(storage.Metadata(w.Object), "generateName")
 }
 
-func validateOnce(r *request, s storage.Storage, w *storage.Write) (result schemas.Result, err error) {
-	if schema := s.Schema(w); schema != nil {
+func validateOnce(r *request, a attempt, s storage.Storage) (result schemas.Result, err error) {
+	if schema := s.Schema(a.Write); schema != nil {
 		var f *cel.Frame
 		if schema.HasRules() {
 			f = r.frame()
 			f.SetBudget(cel.PolicyBudget)
 		}
-		result = s.Validate(schema, f, w)
-		result.Errors = w.Faults(result.Errors)
+		result = s.Validate(schema, f, a.Write)
+		result.Errors = a.Faults(result.Errors)
 	}
-	if failures := s.ValidateMetadata(w); len(failures) > 0 {
+	if failures := s.ValidateMetadata(a.Write); len(failures) > 0 {
 		result.Errors = append(failures, result.Errors...)
 	}
-	if operation := w.Info.Verb.Operation(); operation != 0 && r.scope.rulesOf(&w.Info).conventions.Concern(&w.Info, operation) {
-		err = checkConventions(r, s, w, &result)
+	if operation := a.Info.Verb.Operation(); operation != 0 && r.scope.rulesOf(&a.Info).conventions.Concern(&a.Info, operation) {
+		err = checkConventions(r, a, s, &result)
 	}
 	return result, err
 }
 
 // checkConventions adds to the result of validation what policies find that breaks the API conventions.
-func checkConventions(r *request, s storage.Storage, w *storage.Write, result *schemas.Result) error {
-	operation, _ := operationOf(w)
-	describeAs(r, w, operation)
-	o := conventions.Object{Root: w.Object.Root(), Bare: isBare(r), Schema: s.Schema(w), Status: s.StatusPath(), Old: w.Existing.Root()}
+func checkConventions(r *request, a attempt, s storage.Storage, result *schemas.Result) error {
+	operation, _ := operationOf(a.Write)
+	describeAs(r, a, operation)
+	o := conventions.Object{Root: a.Object.Root(), Bare: isBare(r), Schema: s.Schema(a.Write), Status: s.StatusPath(), Old: a.Existing.Root()}
 	switch {
-	case w.Info.Subresource == "status":
+	case a.Info.Subresource == "status":
 		o.Part = conventions.StatusAlone
 		if o.Status == nil {
 			o.Status = storage.KubernetesStatus
@@ -564,7 +564,7 @@ func checkConventions(r *request, s storage.Storage, w *storage.Write, result *s
 			o.Status = storage.KubernetesStatus
 		}
 	}
-	found, err := r.scope.rulesOf(&w.Info).conventions.Check(r.context(), &r.attempt.attributes, o)
+	found, err := r.scope.rulesOf(&a.Info).conventions.Check(r.context(), &a.attributes, o)
 	if err != nil {
 		var answer *status.Error
 		if errors.As(err, &answer) {
@@ -572,7 +572,7 @@ func checkConventions(r *request, s storage.Storage, w *storage.Write, result *s
 		}
 		return status.Internal("a ConventionPolicy cannot decide if it is about the request: %v", err)
 	}
-	r.attempt.checked.Trials, r.attempt.checked.Excepted = found.Trials, found.Excepted
+	a.checked.Trials, a.checked.Excepted = found.Trials, found.Excepted
 	for _, f := range found.Errors {
 		// A field that its schema refuses already, such as a date, is not refused twice.
 		if !slices.ContainsFunc(result.Errors, func(e *field.Error) bool { return e.Field == f.Field }) {
@@ -585,75 +585,75 @@ func checkConventions(r *request, s storage.Storage, w *storage.Write, result *s
 }
 
 // validate runs every validating policy that concerns the write.
-func validate(r *request, w *storage.Write) error {
-	if !describe(r, w) {
-		if !r.attempt.report.IsEmpty() {
+func validate(r *request, a attempt) error {
+	if !describe(r, a) {
+		if !a.report.IsEmpty() {
 			auditTerms(r) // of conventions
 		}
 		return nil
 	}
-	at(r.trail.story, explaining.Policies, w)
-	r.scope.storage.Reveal(w, true)
-	if _, err := eachSeen(r, w, validateSeen); err != nil {
+	at(r.trail.story, explaining.Policies, a.Write)
+	r.scope.storage.Reveal(a.Write, true)
+	if _, err := eachSeen(r, a, validateSeen); err != nil {
 		return err
 	}
-	err := decide(r)
-	if err != nil && w.Result != nil {
+	err := decide(r, a)
+	if err != nil && a.Result != nil {
 		r.PreviewWarnings()
 	}
 	return err
 }
 
 // collect runs the policies that match the deletion of one object of several.
-func collect(r *request, w *storage.Write) {
-	if describe(r, w) {
-		policiesOf(r).Validate(r.context(), &r.attempt.attributes, &r.attempt.report)
+func collect(r *request, a attempt) {
+	if describe(r, a) {
+		policiesOf(r).Validate(r.context(), &a.attributes, &a.report)
 	}
 	noteKind(r)
-	r.attempt.attributes.Old = nil // which does not last until the decision
+	a.attributes.Old = nil // which does not last until the decision
 }
 
 // validateAs runs the policies that match an operation other than the verb's own.
-func validateAs(r *request, w *storage.Write, operation admission.Operation) {
-	describeAs(r, w, operation)
-	policiesOf(r).Validate(r.context(), &r.attempt.attributes, &r.attempt.report)
+func validateAs(r *request, a attempt, operation admission.Operation) {
+	describeAs(r, a, operation)
+	policiesOf(r).Validate(r.context(), &a.attributes, &a.report)
 }
 
 // decide returns the decision of the policies.
-func decide(r *request) error {
+func decide(r *request, a attempt) error {
 	if r := r; r.permission.refusal != nil {
 		return forbid(r, r.permission.refusal)
 	}
 	if s := r.trail.spans; s != nil {
 		s.EndAdmission()
 	}
-	r.Warnings = append(r.Warnings, r.attempt.report.Warnings()...)
-	if r.attempt.report.IsEmpty() {
+	r.Warnings = append(r.Warnings, a.report.Warnings()...)
+	if a.report.IsEmpty() {
 		return nil
 	}
 	auditReport(r)
 	if err := undecided(r); err != nil {
 		return err
 	}
-	if err := r.attempt.report.Err(&r.attempt.attributes); err != nil {
+	if err := a.report.Err(&a.attributes); err != nil {
 		return err
 	}
 	return nil
 }
 
-// forget drops what policies found.
-func forget(r *request) { r.attempt.report.Reset() }
+// forget drops what policies found of the attempt.
+func (a attempt) forget() { a.report.Reset() }
 
 // describe gathers what policies can know of the write. It reports whether any concerns it.
-func describe(r *request, w *storage.Write) bool {
-	operation, ok := operationOf(w)
-	if !ok || !r.scope.rulesOf(&w.Info).policies.Concerns(&w.Info, operation) {
+func describe(r *request, a attempt) bool {
+	operation, ok := operationOf(a.Write)
+	if !ok || !r.scope.rulesOf(&a.Info).policies.Concerns(&a.Info, operation) {
 		if ok && r.trail.story != nil { // which says why none does
-			describeAs(r, w, operation)
+			describeAs(r, a, operation)
 		}
 		return false
 	}
-	describeAs(r, w, operation)
+	describeAs(r, a, operation)
 	return true
 }
 
@@ -668,23 +668,23 @@ func operationOf(w *storage.Write) (admission.Operation, bool) {
 }
 
 // describeAs gathers what policies can know of the write.
-func describeAs(r *request, w *storage.Write, operation admission.Operation) {
-	to := &r.attempt.attributes
-	to.Info, to.Resource, to.Served = &w.Info, r.Resource, r.Served
+func describeAs(r *request, a attempt, operation admission.Operation) {
+	to := &a.attributes
+	to.Info, to.Resource, to.Served = &a.Info, r.Resource, r.Served
 	to.Received = r.gateway.timeOf(r.Request)
 	to.Operation, to.User, to.HTTP = operation, &r.who.user, (*storage.HTTP)(r.Request)
-	to.Object, to.Old = w.Admitted(), w.Existing.Object
+	to.Object, to.Old = a.Admitted(), a.Existing.Object
 	if operation == admission.Delete {
 		to.Object = nil
 	}
-	r.attempt.options = operationOptions{r.scope.storage, w, operation}
-	to.Options = &r.attempt.options
-	r.attempt.referred.Begin(r.context(), r.scope.set, r.gateway.states, r.scope.backend, &w.Info, (*gate)(r), r.Deadline())
-	to.Lookup = &r.attempt.referred
-	to.DryRun, to.HasGeneratedName = w.Info.Options.DryRun, w.HasGeneratedName
+	a.options = operationOptions{r.scope.storage, a.Write, operation}
+	to.Options = &a.options
+	a.referred.Begin(r.context(), r.scope.set, r.gateway.states, r.scope.backend, &a.Info, (*gate)(r), r.Deadline())
+	to.Lookup = &a.referred
+	to.DryRun, to.HasGeneratedName = a.Info.Options.DryRun, a.HasGeneratedName
 	r.frame()
 	if s := r.trail.story; s != nil {
-		r.attempt.report.Recorder = s
+		a.report.Recorder = s
 		s.See(to)
 	}
 }

@@ -61,12 +61,12 @@ func readOpaque(r *request) error {
 
 // admitConnect runs the policies on CONNECT. The object that they see are the options in the query, as in Kubernetes.
 func admitConnect(r *request) error {
-	w := r.attempt.Write
-	w.Begin(r.Request)
-	if !w.Info.Connect || !r.scope.rules.policies.Concerns(&w.Info, admission.Connect) {
+	a := r.attempt
+	a.Begin(r.Request)
+	if !a.Info.Connect || !r.scope.rules.policies.Concerns(&a.Info, admission.Connect) {
 		return nil
 	}
-	options, err := w.Info.ConnectOptions()
+	options, err := a.Info.ConnectOptions()
 	if err != nil {
 		return err
 	}
@@ -75,12 +75,12 @@ func admitConnect(r *request) error {
 		if err != nil {
 			return err
 		}
-		if w.Object, err = r.Parse(text, r.Limits.Stored); err != nil {
+		if a.Object, err = r.Parse(text, r.Limits.Stored); err != nil {
 			return notJSON(err)
 		}
 	}
-	validateAs(r, w, admission.Connect)
-	if err := decide(r); err != nil {
+	validateAs(r, a, admission.Connect)
+	if err := decide(r, a); err != nil {
 		return orForbidden(r, err)
 	}
 	return nil

@@ -3,40 +3,40 @@ package proxy
 import "github.com/admission-gateway/gateway/internal/storage"
 
 // deleteObject is the way of a deletion, whose body is at most DeleteOptions, or what the API's document says.
-func deleteObject(r *request, w *storage.Write) error {
-	if err := decodeDeletion(r, w); err != nil {
+func deleteObject(r *request, a attempt) error {
+	if err := decodeDeletion(r, a); err != nil {
 		return err
 	}
-	return deleteWhole(r, w)
+	return deleteWhole(r, a)
 }
 
 // deleteWhole deletes one object, or a collection that the backend deletes itself.
-func deleteWhole(r *request, w *storage.Write) error {
+func deleteWhole(r *request, a attempt) error {
 	s := r.scope.storage
-	if err := s.PrepareForDelete(w); err != nil {
+	if err := s.PrepareForDelete(a.Write); err != nil {
 		return err
 	}
-	err := validate(r, w)
-	if w.Failed != nil {
-		return w.Failed
+	err := validate(r, a)
+	if a.Failed != nil {
+		return a.Failed
 	}
 	if err != nil {
 		return err
 	}
-	return s.Delete(w)
+	return s.Delete(a.Write)
 }
 
 // deleteCollection is the way of the deletion of a collection.
-func deleteCollection(r *request, w *storage.Write) error {
-	if err := decodeDeletion(r, w); err != nil {
+func deleteCollection(r *request, a attempt) error {
+	if err := decodeDeletion(r, a); err != nil {
 		return err
 	}
-	objects, err := r.scope.storage.DeleteCollection(w)
+	objects, err := r.scope.storage.DeleteCollection(a.Write)
 	switch {
 	case err != nil:
 		return err
 	case objects == nil:
-		return deleteWhole(r, w)
+		return deleteWhole(r, a)
 	}
 	defer objects.Release()
 	listed, judge := objects.Listed(), validate
@@ -45,15 +45,15 @@ func deleteCollection(r *request, w *storage.Write) error {
 			if err != nil {
 				return err
 			}
-			collect(r, one)
+			collect(r, a.of(one))
 		}
-		if err := decide(r); err != nil {
+		if err := decide(r, a); err != nil {
 			return err
 		}
 		judge = judgeAgain
 	}
 	for objects.Next() {
-		if err := deleteNext(r, objects, judge, listed != nil); err != nil {
+		if err := deleteNext(r, a, objects, judge, listed != nil); err != nil {
 			return err
 		}
 	}
@@ -61,15 +61,15 @@ func deleteCollection(r *request, w *storage.Write) error {
 }
 
 // deleteNext deletes the next object of a collection. One that another writer has changed is judged again.
-func deleteNext(r *request, objects storage.Collection, judge func(*request, *storage.Write) error, isJudged bool) error {
+func deleteNext(r *request, a attempt, objects storage.Collection, judge func(*request, attempt) error, isJudged bool) error {
 	for {
 		if !isJudged {
-			forget(r)
+			a.forget()
 			one, err := objects.Read()
 			if one == nil || err != nil {
 				return err
 			}
-			if err := judge(r, one); err != nil {
+			if err := judge(r, a.of(one)); err != nil {
 				return err
 			}
 		}
@@ -81,19 +81,19 @@ func deleteNext(r *request, objects storage.Collection, judge func(*request, *st
 }
 
 // judgeAgain runs the policies about one object of a collection that was judged as a whole.
-func judgeAgain(r *request, one *storage.Write) error {
-	collect(r, one)
-	return decide(r)
+func judgeAgain(r *request, a attempt) error {
+	collect(r, a)
+	return decide(r, a)
 }
 
 // decodeDeletion reads the body of a deletion, and checks it if the API's document describes it.
-func decodeDeletion(r *request, w *storage.Write) error {
+func decodeDeletion(r *request, a attempt) error {
 	if r.body.language == inBytes {
-		w.Source = r.Body
+		a.Source = r.Body
 		return nil
 	}
-	if err := decodeBody(r, w); err != nil || w.Object == nil {
+	if err := decodeBody(r, a); err != nil || a.Object == nil {
 		return err
 	}
-	return checkBody(r, w, w.Object.Root(), r.body.declared)
+	return checkBody(r, a, a.Object.Root(), r.body.declared)
 }

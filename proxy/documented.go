@@ -70,20 +70,20 @@ func passUnread(r *request) error {
 func checkDocumentedBody(r *request) error {
 	wrong, more := r.parameters, 0
 	if declared := r.body.declared; declared != nil && declared.Schema != nil {
-		w := r.attempt.Write
-		w.Begin(r.Request)
+		a := r.attempt
+		a.Begin(r.Request)
 		var err error
 		if declared.Form != nil {
-			err = decodeForm(r, w)
+			err = decodeForm(r, a)
 		} else {
-			err = decodeBody(r, w)
+			err = decodeBody(r, a)
 		}
 		if err != nil {
 			return err
 		}
-		r.trail.events.NoteRequest(w.Object)
-		wrong = append(wrong[:len(wrong):len(wrong)], r.attempt.unread...)
-		found, left := checkDeclaredBody(r, declared, w.Object.Root())
+		r.trail.events.NoteRequest(a.Object)
+		wrong = append(wrong[:len(wrong):len(wrong)], a.unread...)
+		found, left := checkDeclaredBody(r, declared, a.Object.Root())
 		wrong, more = append(wrong, found...), left
 	}
 	if len(wrong) == 0 {

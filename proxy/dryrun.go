@@ -154,13 +154,13 @@ func (j *Assessor) try(t *Trial) (err error) {
 	}
 	r.attempt.Write.Begin(r.Request)
 	if r.scope.isOpaque(r.Request) {
-		return decodeBody(r, r.attempt.Write)
+		return decodeBody(r, r.attempt)
 	}
 	j.outcome.IsConcerned = true
 	if isCreate {
-		return create(r, r.attempt.Write)
+		return create(r, r.attempt)
 	}
-	return update(r, r.attempt.Write)
+	return update(r, r.attempt)
 }
 
 // resolve finds the resource of the write.

@@ -14,67 +14,67 @@ import (
 
 // admitForm is the way of a form that is created or replaces what is stored. The object of its fields is admitted, and the
 // client's own bytes are sent on: a form that would have to be changed is refused.
-func admitForm(r *request, w *storage.Write) error {
+func admitForm(r *request, a attempt) error {
 	s := &formStorage{r.scope.storage, r.body.declared.Form}
-	if err := s.CheckOptions(w); err != nil {
+	if err := s.CheckOptions(a.Write); err != nil {
 		return err
 	}
-	if err := decodeForm(r, w); err != nil {
+	if err := decodeForm(r, a); err != nil {
 		return err
 	}
-	if err := s.Complete(w); err != nil { // from the URL
+	if err := s.Complete(a.Write); err != nil { // from the URL
 		return err
 	}
-	if err := prepareForm(r, s, w, r.body.declared.Owned); err != nil {
+	if err := prepareForm(r, a, s, r.body.declared.Owned); err != nil {
 		return err
 	}
-	if err := admit(r, s, w); err != nil {
+	if err := admit(r, a, s); err != nil {
 		return err
 	}
-	if w.Object.Edited() || w.Existing.Pin == storage.PinnedByField {
+	if a.Object.Edited() || a.Existing.Pin == storage.PinnedByField {
 		return status.UnusableForm("policies or versions change the object")
 	}
 	switch {
 	case isTried(r):
-		w.Source = nil // what would be stored is shown as the object that it is
-		return s.Create(w)
-	case w.Info.Verb == resource.VerbCreate || r.scope.isOperation:
-		return s.Create(w)
+		a.Source = nil // what would be stored is shown as the object that it is
+		return s.Create(a.Write)
+	case a.Info.Verb == resource.VerbCreate || r.scope.isOperation:
+		return s.Create(a.Write)
 	}
-	return s.Update(w)
+	return s.Update(a.Write)
 }
 
 // patchForm is the way of a form that patches what is stored. Of its fields results what a merge patch of them makes, which
 // is admitted. The client's own bytes are sent on.
-func patchForm(r *request, w *storage.Write) error {
+func patchForm(r *request, a attempt) error {
 	s := r.scope.storage
-	if err := s.CheckOptions(w); err != nil {
+	if err := s.CheckOptions(a.Write); err != nil {
 		return err
 	}
-	if err := decodeForm(r, w); err != nil {
+	if err := decodeForm(r, a); err != nil {
 		return err
 	}
-	w.Patch, w.Object, w.Source = w.Object, nil, nil
-	err := applyPatch(r, w)
+	a.Patch, a.Object, a.Source = a.Object, nil, nil
+	err := applyPatch(r, a)
 	if err == storage.ErrUnshown {
-		if err := checkForm(r, s, w, r.body.declared); err != nil {
+		if err := checkForm(r, a, s, r.body.declared); err != nil {
 			return err
 		}
-		return passUnshown(r, w)
+		return passUnshown(r, a)
 	}
 	if err != nil {
 		return err
 	}
-	if err := checkForm(r, s, w, r.body.declared); err != nil {
+	if err := checkForm(r, a, s, r.body.declared); err != nil {
 		return err
 	}
-	if err := keepOwned(r, s, w); err != nil {
+	if err := keepOwned(r, a, s); err != nil {
 		return err
 	}
-	if err := admit(r, s, w); err != nil {
+	if err := admit(r, a, s); err != nil {
 		return err
 	}
-	return s.Patch(w)
+	return s.Patch(a.Write)
 }
 
 // isTried reports whether the request is a dry run that the gateway answers itself.
@@ -83,15 +83,15 @@ func isTried(r *request) bool {
 }
 
 // passBytes is the way of a body that is not read. Policies see that there is no object.
-func passBytes(r *request, w *storage.Write) error {
-	if operation, _ := operationOf(w); r.scope.rules.policies.Mutates(&w.Info, operation) {
+func passBytes(r *request, a attempt) error {
+	if operation, _ := operationOf(a.Write); r.scope.rules.policies.Mutates(&a.Info, operation) {
 		return status.UnusableForm("policies may change the object")
 	}
-	w.Source = r.Body
+	a.Source = r.Body
 	if isTried(r) {
-		w.Source = []byte("{}")
+		a.Source = []byte("{}")
 	}
-	return writeOfNothing(r, w)
+	return writeOfNothing(r, a)
 }
 
 // formStorage is a storage of objects that were sent as forms.
@@ -108,7 +108,7 @@ func (s *formStorage) Validate(of *schema.Schema, f *cel.Frame, w *storage.Write
 }
 
 // decodeForm makes of a form the object of its fields. What is wrong with fields is named with what is wrong with the object.
-func decodeForm(r *request, w *storage.Write) error {
+func decodeForm(r *request, a attempt) error {
 	share, body := r.Memory, r.Body
 	if need := 2 * len(body); !share.Grow(need) || len(body) >= storage.HeavyText && !share.Work() {
 		return r.Exhausted()
@@ -129,27 +129,27 @@ func decodeForm(r *request, w *storage.Write) error {
 	if err != nil {
 		return notJSON(err)
 	}
-	w.Object, w.Source = d, body
-	r.attempt.unread = append(r.attempt.unread[:0:0], failures...)
+	a.Object, a.Source = d, body
+	a.unread = append(a.unread[:0:0], failures...)
 	return nil
 }
 
 // prepareForm prepares the storage for a form, which may set nothing that the gateway would have to take out.
-func prepareForm(r *request, s storage.Storage, w *storage.Write, owned *contract.Members) error {
-	creates := w.Info.Verb == resource.VerbCreate
-	if !creates && s.NeedsExisting(w) {
-		if err := s.Get(w); err != nil {
+func prepareForm(r *request, a attempt, s storage.Storage, owned *contract.Members) error {
+	creates := a.Info.Verb == resource.VerbCreate
+	if !creates && s.NeedsExisting(a.Write) {
+		if err := s.Get(a.Write); err != nil {
 			return err
 		}
 	}
-	forbidOwned(r, s, w.Object.Root(), w.Existing.Root(), owned)
-	if len(r.attempt.unread) > 0 {
+	forbidOwned(r, s, a.Object.Root(), a.Existing.Root(), owned)
+	if len(a.unread) > 0 {
 		return nil // and named with everything else
 	}
 	if creates {
-		return s.PrepareForCreate(w)
+		return s.PrepareForCreate(a.Write)
 	}
-	return s.PrepareForUpdate(w)
+	return s.PrepareForUpdate(a.Write)
 }
 
 // forbidOwned notes what a form sets that the API alone sets.
@@ -165,13 +165,13 @@ func forbidOwned(r *request, s storage.Storage, sent, stored document.Node, owne
 
 // checkForm checks the fields of a form that patches an object against their declarations in the
 // document, whatever the object itself has to be. All that is wrong with them is named at once.
-func checkForm(r *request, s storage.Storage, w *storage.Write, declared *contract.Body) error {
-	forbidOwned(r, s, w.Patch.Root(), w.Existing.Root(), declared.Owned)
-	return checkBody(r, w, w.Patch.Root(), declared)
+func checkForm(r *request, a attempt, s storage.Storage, declared *contract.Body) error {
+	forbidOwned(r, s, a.Patch.Root(), a.Existing.Root(), declared.Owned)
+	return checkBody(r, a, a.Patch.Root(), declared)
 }
 
 // checkBody checks a body against what the API's document says of its media type, whatever becomes of it. All that is wrong
 // with it and with the parameters is named at once.
-func checkBody(r *request, w *storage.Write, body document.Node, declared *contract.Body) error {
-	return answerFaults(r, w, declared.Check(body, r.frame))
+func checkBody(r *request, a attempt, body document.Node, declared *contract.Body) error {
+	return answerFaults(r, a, declared.Check(body, r.frame))
 }

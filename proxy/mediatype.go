@@ -400,13 +400,13 @@ func readOpaqueBody(r *request) (err error) {
 
 // decodeBody is the one reading of the body. What follows works on its tape; unedited values leave byte
 // for byte as they came.
-func decodeBody(r *request, w *storage.Write) error {
+func decodeBody(r *request, a attempt) error {
 	switch {
 	case r.body.parsed != nil:
-		w.Object, w.Source, r.body.parsed = r.body.parsed, r.Body, nil
+		a.Object, a.Source, r.body.parsed = r.body.parsed, r.Body, nil
 		return nil
 	case r.body.language == inUnread:
-		w.Source = r.Body
+		a.Source = r.Body
 		return nil
 	case len(r.Body) == 0 && !mayBodyBeEmpty(r):
 		return status.BadRequest("the body must not be empty")
@@ -415,18 +415,18 @@ func decodeBody(r *request, w *storage.Write) error {
 	}
 	d, err := parseBody(r)
 	if err != nil && r.body.mayPass && r.Memory.Refusal() == memory.None {
-		r.body.language, w.Source = inUnread, r.Body
+		r.body.language, a.Source = inUnread, r.Body
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	w.Object, w.Source = d, r.Body
+	a.Object, a.Source = d, r.Body
 	switch {
 	case r.body.language == inCBOR:
-		w.EditedType = valueJSON
+		a.EditedType = valueJSON
 	case r.body.language != inJSON || r.body.isUntyped:
-		w.ContentType = valueJSON
+		a.ContentType = valueJSON
 	}
 	return nil
 }
@@ -481,13 +481,13 @@ func notJSON(err error) error {
 }
 
 // decodePatch reads the body as a patch.
-func decodePatch(r *request, w *storage.Write) error {
-	if err := decodeBody(r, w); err != nil {
+func decodePatch(r *request, a attempt) error {
+	if err := decodeBody(r, a); err != nil {
 		return err
 	}
-	w.Patch, w.Object, w.Source, w.ContentType = w.Object, nil, nil, nil
-	if w.EditedType != nil {
-		w.EditedType = valueApplyPatch
+	a.Patch, a.Object, a.Source, a.ContentType = a.Object, nil, nil, nil
+	if a.EditedType != nil {
+		a.EditedType = valueApplyPatch
 	}
 	return nil
 }

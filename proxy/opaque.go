@@ -15,87 +15,87 @@ import (
 
 // pass sends on a body that no rule reads: as it came, or, if the backend could read it
 // differently, after it was read strictly.
-func pass(r *request, w *storage.Write) error {
+func pass(r *request, a attempt) error {
 	switch {
 	case r.body.language != inUnread:
-		if err := decodeBody(r, w); err != nil {
+		if err := decodeBody(r, a); err != nil {
 			return err
 		}
 	case r.trail.story != nil || r.trail.events.Wants(audit.Metadata):
-		w.Object, w.Source = lookAtBody(r), r.Body
+		a.Object, a.Source = lookAtBody(r), r.Body
 	default:
-		w.Source = r.Body
+		a.Source = r.Body
 	}
 	if s := r.trail.story; s != nil {
-		describe(r, w)
-		s.At(explaining.Pass, w)
+		describe(r, a)
+		s.At(explaining.Pass, a.Write)
 	}
-	if w.Object != nil && sendsObject(&w.Info) {
-		r.trail.events.NoteRequest(w.Object)
+	if a.Object != nil && sendsObject(&a.Info) {
+		r.trail.events.NoteRequest(a.Object)
 	}
-	if w.Object != nil {
+	if a.Object != nil {
 		var err error
-		if w.Info.Verb == resource.VerbPatch {
-			err = checkPatch(r, w, w.Object.Root())
+		if a.Info.Verb == resource.VerbPatch {
+			err = checkPatch(r, a, a.Object.Root())
 		} else {
-			err = checkBody(r, w, w.Object.Root(), r.body.declared)
+			err = checkBody(r, a, a.Object.Root(), r.body.declared)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return r.scope.storage.Pass(w)
+	return r.scope.storage.Pass(a.Write)
 }
 
 // admitUnread is the way of an object in protobuf that a later version of Kubernetes has made. The backend shows what it would
 // store; that is admitted, and the client's own bytes are sent on.
-func admitUnread(r *request, w *storage.Write) error {
-	w.Source = r.Body
+func admitUnread(r *request, a attempt) error {
+	a.Source = r.Body
 	backend := r.scope.storage.Shower()
-	if backend == nil || changes(r, w) {
+	if backend == nil || changes(r, a) {
 		return unreadable(r, "be JSON, for policies may change the object")
 	}
-	if w.Info.Verb == resource.VerbUpdate { // which nothing pins but what the client wrote
-		version, uid := protobuf.Identity(w.Source)
+	if a.Info.Verb == resource.VerbUpdate { // which nothing pins but what the client wrote
+		version, uid := protobuf.Identity(a.Source)
 		switch {
 		case version == "":
 			return unreadable(r, "name the `metadata.resourceVersion` that it replaces, or be JSON")
-		case uid == "" && storage.NamesObject(&w.Info, r.Resource) && r.scope.rules.policies.Concerns(&w.Info, admission.Create):
+		case uid == "" && storage.NamesObject(&a.Info, r.Resource) && r.scope.rules.policies.Concerns(&a.Info, admission.Create):
 			// A server ignores the version of an object that is gone by then, and creates it.
 			return unreadable(r, "name the `metadata.uid` of the object that it replaces, or be JSON")
 		}
 	}
-	if err := r.scope.storage.CheckOptions(w); err != nil {
+	if err := r.scope.storage.CheckOptions(a.Write); err != nil {
 		return err
 	}
-	isShown, err := backend.Show(w)
+	isShown, err := backend.Show(a.Write)
 	switch {
 	case err != nil:
 		return err
 	case !isShown:
 		return unreadable(r, "be JSON, for the backend cannot show what it makes of it")
 	}
-	r.trail.events.NoteRequest(w.Object)
-	if err := validateObject(r, r.scope.storage, w); err != nil {
+	r.trail.events.NoteRequest(a.Object)
+	if err := validateObject(r, a, r.scope.storage); err != nil {
 		return err
 	}
-	if err := validate(r, w); err != nil {
+	if err := validate(r, a); err != nil {
 		return err
 	}
-	if w.Object.Edited() {
+	if a.Object.Edited() {
 		return unreadable(r, "be JSON, for the object has to be pinned to the version that was judged")
 	}
-	if w.Info.Verb == resource.VerbCreate {
-		return r.scope.storage.Create(w)
+	if a.Info.Verb == resource.VerbCreate {
+		return r.scope.storage.Create(a.Write)
 	}
-	return r.scope.storage.Update(w)
+	return r.scope.storage.Update(a.Write)
 }
 
 // changes reports whether policies may change the object of the write.
-func changes(r *request, w *storage.Write) bool {
-	operation, _ := operationOf(w)
+func changes(r *request, a attempt) bool {
+	operation, _ := operationOf(a.Write)
 	chain := r.scope.rules.policies
-	return chain.Mutates(&w.Info, operation) || chain.Mutates(&w.Info, admission.Create)
+	return chain.Mutates(&a.Info, operation) || chain.Mutates(&a.Info, admission.Create)
 }
 
 // unreadable returns the refusal of a body that is beyond the gateway, with what the client can do.

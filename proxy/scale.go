@@ -1,46 +1,43 @@
 package proxy
 
-import (
-	"github.com/admission-gateway/gateway/internal/resource"
-	"github.com/admission-gateway/gateway/internal/storage"
-)
+import "github.com/admission-gateway/gateway/internal/resource"
 
 // scale is the way of a Scale, which asks for another number of replicas. It is admitted by the
 // policies that match the subresource, and then, as an update of the object that it stands for, by
 // the policies that match the object.
-func scale(r *request, w *storage.Write) error {
+func scale(r *request, a attempt) error {
 	s, scaler := r.scope.storage, r.scope.scaler
-	if err := s.CheckOptions(w); err != nil {
+	if err := s.CheckOptions(a.Write); err != nil {
 		return err
 	}
 	decode := decodeBody
-	if w.Info.Verb == resource.VerbPatch {
+	if a.Info.Verb == resource.VerbPatch {
 		decode = decodePatch
 	}
-	if err := decode(r, w); err != nil {
+	if err := decode(r, a); err != nil {
 		return err
 	}
-	if err := s.Get(w); err != nil {
+	if err := s.Get(a.Write); err != nil {
 		return err
 	}
-	asked := r.asked
+	asked := a.of(r.asked)
 	asked.Begin(r.Request)
-	if err := scaler.ReadScale(w, asked); err != nil {
+	if err := scaler.ReadScale(a.Write, asked.Write); err != nil {
 		return err
 	}
-	if err := mutate(r, s, asked); err != nil {
+	if err := mutate(r, asked, s); err != nil {
 		return err
 	}
 	if err := validate(r, asked); err != nil {
 		return err
 	}
-	forget(r)
-	if err := scaler.ApplyScale(w, asked); err != nil {
+	a.forget()
+	if err := scaler.ApplyScale(a.Write, asked.Write); err != nil {
 		return err
 	}
 	object := scaler.Object()
-	if err := admit(r, object, w); err != nil {
+	if err := admit(r, a, object); err != nil {
 		return err
 	}
-	return object.Update(w)
+	return object.Update(a.Write)
 }

@@ -1,39 +1,37 @@
 package proxy
 
-import "github.com/admission-gateway/gateway/internal/storage"
-
 // update is the way of an object that replaces the stored one.
-func update(r *request, w *storage.Write) error {
+func update(r *request, a attempt) error {
 	s := r.scope.storage
-	if err := s.CheckOptions(w); err != nil {
+	if err := s.CheckOptions(a.Write); err != nil {
 		return err
 	}
-	if err := decodeBody(r, w); err != nil {
+	if err := decodeBody(r, a); err != nil {
 		return err
 	}
-	if w.Object == nil {
-		return writeOfNothing(r, w)
+	if a.Object == nil {
+		return writeOfNothing(r, a)
 	}
-	if err := complete(r, w); err != nil {
+	if err := complete(r, a); err != nil {
 		return err
 	}
-	r.trail.events.NoteRequest(w.Object)
-	if s.NeedsExisting(w) {
-		if err := s.Get(w); err != nil {
+	r.trail.events.NoteRequest(a.Object)
+	if s.NeedsExisting(a.Write) {
+		if err := s.Get(a.Write); err != nil {
 			return err
 		}
 	}
-	if err := keepOwned(r, s, w); err != nil { // what the API itself sets is not the client's
+	if err := keepOwned(r, a, s); err != nil { // what the API itself sets is not the client's
 		return err
 	}
-	if err := s.PrepareForUpdate(w); err != nil { // what it may not change stays as it is stored
+	if err := s.PrepareForUpdate(a.Write); err != nil { // what it may not change stays as it is stored
 		return err
 	}
-	if err := setDefaults(r, s, w); err != nil {
+	if err := setDefaults(r, a, s); err != nil {
 		return err
 	}
-	if err := admit(r, s, w); err != nil {
+	if err := admit(r, a, s); err != nil {
 		return err
 	}
-	return s.Update(w)
+	return s.Update(a.Write)
 }

@@ -11,7 +11,7 @@ import (
 // A write leads an attempt from its body to the backend. There is another attempt if another writer came between.
 type write struct {
 	name string
-	try  func(*request, *storage.Write) error
+	try  func(*request, attempt) error
 }
 
 // writes has for each verb how an object is written, if its body is in JSON or in a language that becomes JSON. A verb
@@ -91,44 +91,44 @@ const (
 // A write that the client pinned to a version itself is never tried again. Only so many warnings are not of an attempt.
 func retry(r *request, how write, warnings int) error {
 	for n := 1; ; n++ {
-		w := r.attempt.Write
-		w.Begin(r.Request)
-		if w.Info.Verb != resource.VerbPatch {
-			w.Declared = r.body.declared
+		a := r.attempt
+		a.Begin(r.Request)
+		if a.Info.Verb != resource.VerbPatch {
+			a.Declared = r.body.declared
 		}
-		err := how.try(r, w)
-		r.trail.noteObject(w.Info.Name)
+		err := how.try(r, a)
+		r.trail.noteObject(a.Info.Name)
 		switch {
 		case err == nil:
-			return completeAnswer(r, &w.Info)
+			return completeAnswer(r, &a.Info)
 		case err == storage.ErrNotSent, err == storage.ErrUnseen:
 			return err
 		case err == storage.ErrAnswered:
-			return completeAnswer(r, &w.Info)
+			return completeAnswer(r, &a.Info)
 		case err == storage.ErrNameTaken && n == maxNames:
-			return status.GenerateNameConflict(w.Info.GroupResource(), w.Info.Name, 1)
-		case err == storage.ErrConflict && isPinned(r, w) && !w.IsPinned && w.Existing.IsPinnedByHeader():
-			return status.PreconditionFailed(w.Info.GroupResource(), w.Info.Name, status.ModifiedMessage)
-		case err == storage.ErrConflict && (n == maxAttempts || isPinned(r, w)): // of a request that the server has authorized
-			return w.Conflict()
+			return status.GenerateNameConflict(a.Info.GroupResource(), a.Info.Name, 1)
+		case err == storage.ErrConflict && isPinned(r, a) && !a.IsPinned && a.Existing.IsPinnedByHeader():
+			return status.PreconditionFailed(a.Info.GroupResource(), a.Info.Name, status.ModifiedMessage)
+		case err == storage.ErrConflict && (n == maxAttempts || isPinned(r, a)): // of a request that the server has authorized
+			return a.Conflict()
 		case err != storage.ErrNameTaken && err != storage.ErrConflict:
 			if err = orForbidden(r, err); r.permission.refusal != nil || !maySee(r) {
 				return err // the server looks first whether the client may write at all
 			}
-			return r.scope.storage.Refusal(w, err)
+			return r.scope.storage.Refusal(a.Write, err)
 		}
-		w.Release()
+		a.Release()
 		r.asked.Release()
 		r.incoming.Memory.Reopen()
-		forget(r)
+		a.forget()
 		r.Warnings = r.Warnings[:warnings]
 	}
 }
 
 // isPinned reports whether the client itself named the version that it means to change.
-func isPinned(r *request, w *storage.Write) bool {
-	if w.IsPinned || w.Existing.IsCompared { // what the gateway has compared, it compares again
-		return w.IsPinned
+func isPinned(r *request, a attempt) bool {
+	if a.IsPinned || a.Existing.IsCompared { // what the gateway has compared, it compares again
+		return a.IsPinned
 	}
 	return r.incoming.Head.Has(message.FieldIfMatch) || r.incoming.Head.Has(message.FieldIfNoneMatch)
 }
