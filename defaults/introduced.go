@@ -45,35 +45,19 @@ func (c Change) withholdMembers(filled, before, shown document.Node) {
 }
 
 func (c Change) withholdItems(filled, before, shown document.Node) {
-	is, was, seen := itemsOf(filled), itemsOf(before), itemsOf(shown)
+	is, was, seen := document.Items(filled), document.Items(before), document.Items(shown)
 	if len(is) != len(was) {
 		return // no default adds items
 	}
-	for len(was) > 0 && len(seen) > 0 && document.EqualNodes(was[0], seen[0]) {
-		c.Withhold(is[0], was[0], seen[0])
-		is, was, seen = is[1:], was[1:], seen[1:]
-	}
-	for len(was) > 0 && len(seen) > 0 && document.EqualNodes(was[len(was)-1], seen[len(seen)-1]) {
-		c.Withhold(is[len(was)-1], was[len(was)-1], seen[len(seen)-1])
-		is, was, seen = is[:len(was)-1], was[:len(was)-1], seen[:len(seen)-1]
-	}
-	for i := range was {
-		switch {
-		case len(seen) == 0: // all of these were added
-		case len(was) == len(seen):
-			c.Withhold(is[i], was[i], seen[i])
-		default: // which of these were added is not known
+	for i, at := range document.MatchItems(was, seen) {
+		switch at {
+		case document.NoItem: // it was added
+		case document.UnknownItem: // which of these were added is not known
 			c.Withhold(is[i], was[i], was[i])
+		default:
+			c.Withhold(is[i], was[i], seen[at])
 		}
 	}
-}
-
-func itemsOf(list document.Node) []document.Node {
-	items := make([]document.Node, 0, list.Len())
-	for item := list.First(); item.Valid(); item = item.Next() {
-		items = append(items, item)
-	}
-	return items
 }
 
 // Introduces reports whether a member that an object lacks is missing there because of what has changed since the backend has

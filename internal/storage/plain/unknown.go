@@ -73,34 +73,18 @@ func (r *restorer) value(now, left, stored document.Node) {
 
 // items restores what was pruned from the items of a list, which are told apart by their positions.
 func (r *restorer) items(list, pruned, stored document.Node) {
-	now, left, all := itemsOf(list), itemsOf(pruned), itemsOf(stored)
+	now, left, all := document.Items(list), document.Items(pruned), document.Items(stored)
 	if len(left) != len(all) {
 		r.lost = stored
 		return
 	}
-	for len(now) > 0 && len(left) > 0 && document.EqualNodes(now[0], left[0]) {
-		r.value(now[0], left[0], all[0])
-		now, left, all = now[1:], left[1:], all[1:]
-	}
-	for len(now) > 0 && len(left) > 0 && document.EqualNodes(now[len(now)-1], left[len(left)-1]) {
-		r.value(now[len(now)-1], left[len(left)-1], all[len(all)-1])
-		now, left, all = now[:len(now)-1], left[:len(left)-1], all[:len(all)-1]
-	}
-	for i := range left {
+	for i, at := range document.MatchItems(left, now) {
 		switch {
-		case len(now) == 0: // all of these were removed
-		case len(now) == len(left):
-			r.value(now[i], left[i], all[i])
+		case at == document.NoItem: // it was removed
+		case at != document.UnknownItem:
+			r.value(now[at], left[i], all[i])
 		case !document.EqualNodes(left[i], all[i]):
 			r.lost = stored
 		}
 	}
-}
-
-func itemsOf(list document.Node) []document.Node {
-	items := make([]document.Node, 0, list.Len())
-	for item := list.First(); item.Valid(); item = item.Next() {
-		items = append(items, item)
-	}
-	return items
 }
