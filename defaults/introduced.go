@@ -7,17 +7,17 @@ import (
 
 // A Change says how the part of an object that a write changes reaches the backend.
 type Change struct {
-	// HasWholeLists says that a list is sent as a whole if anything in it changes, so that all of its items are the write's.
-	// Otherwise they are told apart by their positions.
+	// HasWholeLists says that a list is sent as a whole if anything in it changes, so that all of its items are the
+	// write's. Otherwise they are told apart by their positions.
 	HasWholeLists bool
-	// IsMerged says that the backend merges objects into what it has stored. It may have stored an object that it does not
-	// show, so that none but the ones in lists are the write's alone.
+	// IsMerged says that the backend merges objects into what it has stored. It may have stored an object that it
+	// does not show, so that none but the ones in lists are the write's alone.
 	IsMerged bool
 }
 
-// Withhold takes back the defaults in filled, which was before without them, wherever the backend has shown the object and
-// nothing has changed it since: a backend may have stored what it does not show. What stays are the defaults of values that
-// are not in shown, and of members that were in shown and are in before no more.
+// Withhold takes back the defaults in filled, which was before without them, wherever the backend has shown the
+// object and nothing has changed it since: a backend may have stored what it does not show. What stays are the
+// defaults of values that are not in shown, and of members that were in shown and are in before no more.
 func (c Change) Withhold(filled, before, shown document.Node) {
 	switch {
 	case before.Kind() == document.Object && (shown.Kind() == document.Object || c.IsMerged && !shown.Valid()):
@@ -60,8 +60,8 @@ func (c Change) withholdItems(filled, before, shown document.Node) {
 	}
 }
 
-// Introduces reports whether a member that an object lacks is missing there because of what has changed since the backend has
-// shown the object that it is in.
+// Introduces reports whether a member that an object lacks is missing there because of what has changed since the
+// backend has shown the object that it is in.
 func (c Change) Introduces(object document.Node, name string, shown document.Node) bool {
 	at := counterpart(object, shown)
 	if at.Kind() != document.Object {
@@ -100,8 +100,8 @@ func counterpart(n, in document.Node) document.Node {
 	return at
 }
 
-// IsComplete reports whether nothing is missing in an object that a schema has a literal default for, as far as that is known
-// without a look at all of it.
+// IsComplete reports whether nothing is missing in an object that a schema has a literal default for, as far as that
+// is known without a look at all of it.
 func IsComplete(d *document.Document, s *schema.Schema) bool {
 	return s.Noted(d) && d.Root().Marked(document.Complete) && len(s.Derived()) == 0
 }

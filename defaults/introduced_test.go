@@ -65,7 +65,8 @@ func TestWithhold(t *testing.T) {
 	}
 }
 
-// TestWithholdAll: of random schemas, an object that is as it was shown stays so, and one of which nothing was shown gets all.
+// TestWithholdAll: of random schemas, an object that is as it was shown stays so, and one of which nothing was shown
+// gets all.
 func TestWithholdAll(t *testing.T) {
 	for seed := range uint64(500) {
 		g := schematest.New(seed)

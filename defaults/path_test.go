@@ -195,7 +195,8 @@ func TestPathIn(t *testing.T) {
 	}
 }
 
-// FuzzSetUnset: whatever the object, all that it gives is in the result, and a second time changes nothing (DEF-5, DEF-6).
+// FuzzSetUnset: whatever the object, all that it gives is in the result, and a second time changes nothing (DEF-5,
+// DEF-6).
 func FuzzSetUnset(f *testing.F) {
 	typ := compiled(f, placesSchema, schema.Options{Resource: true}).MergeType()
 	for seed := range uint64(200) {
@@ -248,7 +249,8 @@ func randomValue(r *rand.Rand, depth int) any {
 	return m
 }
 
-// kept reports whether all that was given is still there: only a null may have become a value, and a list may have grown.
+// kept reports whether all that was given is still there: only a null may have become a value, and a list may have
+// grown.
 func kept(before, after any) bool {
 	switch before := before.(type) {
 	case map[string]any:

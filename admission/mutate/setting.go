@@ -68,7 +68,7 @@ func (p *Defaulting) Mutate(ctx context.Context, a *admission.Attributes, run *a
 type setter struct {
 	subject
 	typ    *merge.Type // of the object, once it is known
-	places []defaults.Place
+	places []defaults.UnsetField
 	values []span
 	buffer []byte // the values that expressions made
 }

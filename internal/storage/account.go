@@ -7,8 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// An Account is the gateway's own at a backend. By it the gateway reads what it has to know to judge a write: a client that may
-// write an object need not be allowed to read it. Whether the client may write is for the backend to say.
+// An Account is the gateway's own at a backend. By it the gateway reads what it has to know to judge a write: a
+// client that may write an object need not be allowed to read it. Whether the client may write is for the backend to
+// say.
 type Account struct {
 	// Client sends the requests of the account.
 	Client *upstream.Client

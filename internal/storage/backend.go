@@ -22,7 +22,8 @@ type Limits struct {
 	Timeouts upstream.RequestTimeouts
 	// Timeout bounds the time to the end of the answer, AttemptTimeout that of each attempt to get one; 0 is no bound.
 	Timeout, AttemptTimeout time.Duration
-	// ContinuesWrites says that a write that was sent goes on when its client leaves, LastsCalls that calls of gRPC may last.
+	// ContinuesWrites says that a write that was sent goes on when its client leaves, LastsCalls that calls of gRPC
+	// may last.
 	ContinuesWrites, LastsCalls bool
 	// Retry says when a request is sent again; nil leaves it to the client of the backend.
 	Retry *Retry

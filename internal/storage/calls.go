@@ -8,11 +8,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// lastingCall bounds a call of gRPC that may go on for hours without a word. The client bounds it by its deadline, if at all.
+// lastingCall bounds a call of gRPC that may go on for hours without a word. The client bounds it by its deadline, if
+// at all.
 const lastingCall = 365 * 24 * time.Hour
 
-// IsLastingCall reports whether the request is a call of gRPC that the route lets last. Whatever else says that it is one is
-// bounded as any request is.
+// IsLastingCall reports whether the request is a call of gRPC that the route lets last. Whatever else says that it is
+// one is bounded as any request is.
 func (e *Exchanges) IsLastingCall() bool {
 	return e.Limits != nil && e.Limits.LastsCalls && e.Head.IsGRPC() && string(e.Head.Method) == http.MethodPost
 }
@@ -30,7 +31,8 @@ func (e *Exchanges) deadlineOfCall() time.Time {
 	return e.Started.Add(d)
 }
 
-// timeoutOfCall reads a timeout of gRPC: at most eight digits, and a unit. One that cannot be read is the server's to refuse.
+// timeoutOfCall reads a timeout of gRPC: at most eight digits, and a unit. One that cannot be read is the server's to
+// refuse.
 func timeoutOfCall(text string) (d time.Duration, ok bool) {
 	if len(text) < 2 || len(text) > 9 {
 		return 0, false

@@ -13,8 +13,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// ReadWhole reads the body of an answer that is still on its way, if it has at most limit bytes and there is memory for it. It
-// reports false if it stays a stream, of the same bytes.
+// ReadWhole reads the body of an answer that is still on its way, if it has at most limit bytes and there is memory
+// for it. It reports false if it stays a stream, of the same bytes.
 func ReadWhole(e *Exchanges, limit int64) (isWhole bool, err error) {
 	if err := StreamPlain(e); err != nil {
 		return false, err
@@ -99,8 +99,8 @@ func isEncoded(encoding []byte) bool {
 	return len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity"))
 }
 
-// StreamPlain makes the body of an answer that is edited on its way one that is not encoded. A backend was asked not to encode
-// it, and some do all the same.
+// StreamPlain makes the body of an answer that is edited on its way one that is not encoded. A backend was asked not
+// to encode it, and some do all the same.
 func StreamPlain(e *Exchanges) error {
 	a := &e.Response
 	encoding := a.ContentEncoding()
@@ -127,8 +127,8 @@ func StreamPlain(e *Exchanges) error {
 	return nil
 }
 
-// ReadPlain makes the body of an answer that is in memory one that is not encoded, of at most limit bytes. It reports false if
-// that cannot be.
+// ReadPlain makes the body of an answer that is in memory one that is not encoded, of at most limit bytes. It reports
+// false if that cannot be.
 func ReadPlain(e *Exchanges, a *message.Response, limit int64) bool {
 	encoding := a.Header(headerContentEncoding)
 	if !isEncoded(encoding) {

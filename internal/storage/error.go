@@ -13,9 +13,9 @@ type BackendError struct {
 	kept    [len(keptOfErrors)][]string
 }
 
-// keptOfErrors are the header fields by which a backend says what may become of an error's body, which credentials it asks
-// for, and, as kube-apiserver does, by which flow schema and priority level it judged the request, and how it calls the
-// request in its audit log.
+// keptOfErrors are the header fields by which a backend says what may become of an error's body, which credentials it
+// asks for, and, as kube-apiserver does, by which flow schema and priority level it judged the request, and how it
+// calls the request in its audit log.
 var keptOfErrors = [...]string{
 	"Cache-Control", "X-Content-Type-Options", "WWW-Authenticate",
 	"X-Kubernetes-PF-FlowSchema-UID", "X-Kubernetes-PF-PriorityLevel-UID", "Audit-Id",

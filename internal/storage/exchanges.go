@@ -218,8 +218,8 @@ type Message struct {
 	Whole int64
 	// IsSafe says that the request changes nothing, so that it may be sent again.
 	IsSafe bool
-	// MustEnd says that the lock of the object is kept until the backend can no longer carry the request out: it compares no
-	// version, so that a late write would undo the ones that came since.
+	// MustEnd says that the lock of the object is kept until the backend can no longer carry the request out: it
+	// compares no version, so that a late write would undo the ones that came since.
 	MustEnd bool
 	// IsWatch says that the answer is a watch of an API server.
 	IsWatch bool
@@ -365,10 +365,10 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	}
 	e.Memory.Rest()
 	err := e.do(b, b.Client, &e.Response.Response)
-	if u, is := errors.AsType[*UnknownOutcome](err); is && u.Err != nil { // which no read settles
+	if u, is := errors.AsType[*UnknownOutcome](err); is && u.Err != nil { // which no read resolves
 		err = e.withoutAdvice(u.Err)
 	} else if is {
-		err = u.Unsettled()
+		err = u.Unresolved()
 	}
 	return e.try.call.Tunnel, err
 }
@@ -378,7 +378,8 @@ func (e *Exchanges) outlives(m *Message) bool {
 	return !m.IsSafe && e.Limits != nil && e.Limits.ContinuesWrites
 }
 
-// IsUnknown reports whether the client has left while the backend was carrying out a write, of which nothing more is known.
+// IsUnknown reports whether the client has left while the backend was carrying out a write, of which nothing more is
+// known.
 func (e *Exchanges) IsUnknown() bool { return e.isUnknown }
 
 // noteAbandoned notes how the call ended if it was abandoned.
@@ -481,7 +482,8 @@ func (e *Exchanges) Exhausted() error { return e.Limits.Refused(e.Memory.Refusal
 // values as take a hundred times a usual object's time.
 const HeavyText = 256 << 10
 
-// Parse is the one way to parse the texts of a request: what that takes is asked for, and large texts wait for their turn.
+// Parse is the one way to parse the texts of a request: what that takes is asked for, and large texts wait for their
+// turn.
 func (e *Exchanges) Parse(text []byte, limits document.Limits) (*document.Document, error) {
 	if len(text) >= HeavyText && !e.Memory.Work() {
 		return nil, e.Exhausted()
@@ -540,8 +542,8 @@ func (e *Exchanges) HoldsLock() bool { return e.IsLocked() && e.lock.IsValid() }
 // IsLocked reports whether the request holds a lock.
 func (e *Exchanges) IsLocked() bool { return e.lock.shard != nil }
 
-// Unlock lets the next write in, or, after a write that may still be carried out, lets it in when that has ended. It must come
-// before the answer goes out.
+// Unlock lets the next write in, or, after a write that may still be carried out, lets it in when that has ended. It
+// must come before the answer goes out.
 func (e *Exchanges) Unlock() {
 	if e.lock.shard == nil {
 		return
@@ -580,3 +582,19 @@ func IsDone(code int) bool { return code >= 200 && code < 300 }
 
 // str is the string of bytes that live as long as the request.
 func str(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// forget empties the answer to a question.
+func (e *Exchanges) forget(answer *message.Response) {
+	if n := len(answer.Body()); n > upstream.SmallBody {
+		e.Memory.Shrink(n)
+	}
+	answer.Reset(keptBytes)
+}
+
+// ForgetQuestions gives back the answers to the gateway's own questions.
+func (e *Exchanges) ForgetQuestions() {
+	if k := e.kept; k != nil {
+		e.forget(&k.stored)
+		e.forget(&k.preview)
+	}
+}

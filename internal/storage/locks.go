@@ -76,8 +76,8 @@ type Need uint8
 const (
 	// NeedsNone: the write takes no lock.
 	NeedsNone Need = iota
-	// ForOthers: for the writes of others, which it must not come between. It goes on with the gateway's own lock if what
-	// keeps the locks of several gateways does not answer: then others that depend on that are refused.
+	// ForOthers: for the writes of others, which it must not come between. It goes on with the gateway's own lock if
+	// what keeps the locks of several gateways does not answer: then others that depend on that are refused.
 	ForOthers
 	// ForItself: it depends on what is stored, and is refused without the lock.
 	ForItself
@@ -222,8 +222,8 @@ const maxLate = 4 << 10
 // late counts them.
 var late atomic.Int32
 
-// keepUntil keeps the lock for a late write until its exchange has ended, at most for upstream.LateTimeout. It reports false if
-// too many locks are kept.
+// keepUntil keeps the lock for a late write until its exchange has ended, at most for upstream.LateTimeout. It
+// reports false if too many locks are kept.
 func (l ObjectLock) keepUntil(ended <-chan struct{}) bool {
 	if late.Add(1) > maxLate {
 		late.Add(-1)

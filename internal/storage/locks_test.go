@@ -93,8 +93,9 @@ func (n *noLocker) Lock(string, Wait) (SharedLock, error) { return n, n.err }
 func (n *noLocker) IsValid() bool                         { return false }
 func (n *noLocker) Release()                              {}
 
-// TestSharedLock: a write that depends on what is stored has no lock without the one of all gateways, and a lock that was lost is
-// known to be. A write that takes it for others has the gateway's own if nothing is known of other gateways.
+// TestSharedLock: a write that depends on what is stored has no lock without the one of all gateways, and a lock that
+// was lost is known to be. A write that takes it for others has the gateway's own if nothing is known of other
+// gateways.
 func TestSharedLock(t *testing.T) {
 	over := Wait{}
 	taken, away := errors.New("another gateway has it"), &LocksAwayError{errors.New("away")}

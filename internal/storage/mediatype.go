@@ -23,13 +23,15 @@ const (
 type MediaTypes struct {
 	// Objects are the types that an object may be sent in, Patches the types of patches.
 	Objects, Patches string
-	// Untyped is the type of an object that comes without a Content-Type; "" refuses it. A patch has to name its language.
+	// Untyped is the type of an object that comes without a Content-Type; "" refuses it. A patch has to name its
+	// language.
 	Untyped string
 	// Encodings are the codings that a body may be encoded in.
 	Encodings string
 	// Answers are the types that a client must take one of; "" leaves it to the backend.
 	Answers string
-	// CBOR is set if objects and configurations to apply may be CBOR too. Messages do not show it, for most servers refuse it.
+	// CBOR is set if objects and configurations to apply may be CBOR too. Messages do not show it, for most servers
+	// refuse it.
 	CBOR bool
 	// Unread is set if bodies that no policy or schema judges pass as they came.
 	Unread bool

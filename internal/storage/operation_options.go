@@ -16,13 +16,13 @@ import (
 // OperationOptions returns the options of the write as the admission of an API server has them:
 // CreateOptions, UpdateOptions (of patches too, which have no `force` there) or DeleteOptions, made
 // of the query and of the body of a deletion. It is invalid if the operation has none. It is made
-// on the first call, so that it costs nothing if no policy reads it. Settle completes the options
+// on the first call, so that it costs nothing if no policy reads it. complete completes the options
 // of a deletion as the server does before its admission; nil does nothing.
-func (w *Write) OperationOptions(operation admission.Operation, l *Limits, settle func(*metav1.DeleteOptions)) (document.Node, error) {
+func (w *Write) OperationOptions(operation admission.Operation, l *Limits, complete func(*metav1.DeleteOptions)) (document.Node, error) {
 	if w.shown.document != nil && w.shown.of == operation {
 		return w.shown.document.Root(), nil
 	}
-	text, err := w.operationOptions(operation, settle)
+	text, err := w.operationOptions(operation, complete)
 	if text == nil || err != nil {
 		return document.Node{}, err
 	}
@@ -44,7 +44,7 @@ var (
 )
 
 // operationOptions returns the options as JSON; nil for none.
-func (w *Write) operationOptions(operation admission.Operation, settle func(*metav1.DeleteOptions)) ([]byte, error) {
+func (w *Write) operationOptions(operation admission.Operation, complete func(*metav1.DeleteOptions)) ([]byte, error) {
 	switch operation {
 	case admission.Create:
 		if w.Info.Query == "" {
@@ -71,8 +71,8 @@ func (w *Write) operationOptions(operation admission.Operation, settle func(*met
 		if w.Options != nil {
 			o = *w.Options // the client's, without the precondition by which the gateway pins the deletion
 		}
-		if settle != nil {
-			settle(&o)
+		if complete != nil {
+			complete(&o)
 		}
 		o.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
 		return json.Marshal(&o)

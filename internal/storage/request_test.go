@@ -12,8 +12,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestReset: nothing that one request learned is there for the next one, whatever field is added. Memory that is kept is in
-// slices without items, in answers and in buffers.
+// TestReset: nothing that one request learned is there for the next one, whatever field is added. Memory that is kept
+// is in slices without items, in answers and in buffers.
 func TestReset(t *testing.T) {
 	r := &Request{}
 	of := []reflect.Value{testutil.Fill(r), testutil.Fill(&r.Subject), testutil.Fill(&r.Exchanges)}

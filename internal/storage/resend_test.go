@@ -9,8 +9,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// TestSequels: what each ending of an attempt leads to, by the nature of the request. Nothing that changes something is sent again
-// after it may have been carried out, unless the client's own method allows that.
+// TestSequels: what each ending of an attempt leads to, by the nature of the request. Nothing that changes something
+// is sent again after it may have been carried out, unless the client's own method allows that.
 func TestSequels(t *testing.T) {
 	lost := func(k upstream.Kind) error { return &upstream.Error{Kind: k, Sent: true} }
 	unsent := func(k upstream.Kind) error { return &upstream.Error{Kind: k} }

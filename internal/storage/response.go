@@ -49,8 +49,8 @@ func (r *Response) ContentType() []byte { return r.Header(headerContentType) }
 // ContentEncoding returns the coding of the body.
 func (r *Response) ContentEncoding() []byte { return r.Header(headerContentEncoding) }
 
-// StartJSON makes the answer one of the gateway with a JSON body, which it keeps, and with an ETag, unless that is empty.
-// The ETag may be part of the answer that was there before.
+// StartJSON makes the answer one of the gateway with a JSON body, which it keeps, and with an ETag, unless that is
+// empty. The ETag may be part of the answer that was there before.
 func (r *Response) StartJSON(code int, etag, body []byte) {
 	tag := string(etag)
 	r.StartBody(code, JSON, body)
@@ -59,11 +59,12 @@ func (r *Response) StartJSON(code int, etag, body []byte) {
 	}
 }
 
-// IsPlain reports whether the backend was asked not to encode the answer, or could not: the gateway edits it, or makes it.
+// IsPlain reports whether the backend was asked not to encode the answer, or could not: the gateway edits it, or
+// makes it.
 func (r *Response) IsPlain() bool { return r.edition != asItComes || r.IsOwn() }
 
-// IsRevised reports whether the answer to a read is edited, or may be on its way, so that its ETag names other bytes than the
-// backend's.
+// IsRevised reports whether the answer to a read is edited, or may be on its way, so that its ETag names other bytes
+// than the backend's.
 func (r *Response) IsRevised() bool { return r.edition == revised && !r.IsOwn() }
 
 // Revise notes that the answer to a read is edited, or may be on its way.

@@ -10,9 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// An API server sets the namespace of an object and the kind that it leaves out before its admission, and a name that it
-// generates before policies validate. Policies of the gateway see them in the object, too, although it is sent as the
-// client wrote it: the server sets them itself, and makes a name of its own.
+// An API server sets the namespace of an object and the kind that it leaves out before its admission, and a name that
+// it generates before policies validate. Policies of the gateway see them in the object, too, although it is sent as
+// the client wrote it: the server sets them itself, and makes a name of its own.
 
 // revealed are the members that policies see and the server does not get.
 type revealed struct {

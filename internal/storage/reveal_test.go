@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Policies see the namespace, and a generated name when they validate; what is sent is what the client sent, with what policies
-// edited in between.
+// Policies see the namespace, and a generated name when they validate; what is sent is what the client sent, with
+// what policies edited in between.
 func TestReveal(t *testing.T) {
 	pods := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Namespace: "team-a", Verb: resource.VerbCreate}
 	token := pods
@@ -68,8 +68,8 @@ func TestReveal(t *testing.T) {
 	}
 }
 
-// TestRevealType: policies see the kind that the API server gives an object which says none, and the server gets what the
-// client wrote.
+// TestRevealType: policies see the kind that the API server gives an object which says none, and the server gets what
+// the client wrote.
 func TestRevealType(t *testing.T) {
 	info := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Subresource: "eviction", Name: "p", Verb: resource.VerbCreate}
 	served := &discovery.Resource{Kind: schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}}

@@ -42,16 +42,16 @@ type Write struct {
 	ContentType []byte
 	// EditedType is the type of what is sent in place of Source, if it differs from Source's.
 	EditedType []byte
-	// Declared is what the API's document declares for the media type of the object. It is nil without a declaration and for
-	// patches, because the result of a patch is not a body.
+	// Declared is what the API's document declares for the media type of the object. It is nil without a declaration
+	// and for patches, because the result of a patch is not a body.
 	Declared *contract.Body
 	// DeclaredPatch is what the document declares for the client's patch, or nil.
 	DeclaredPatch *contract.Body
 	// Patch is the client's patch, if the write is one, and PatchType its language.
 	Patch     *document.Document
 	PatchType PatchType
-	// KeepsNulls says that null in the patch is a value of each member that DeclaredPatch describes: the patch is of a type that
-	// the API declares, and only 'application/merge-patch+json' says that null removes.
+	// KeepsNulls says that null in the patch is a value of each member that DeclaredPatch describes: the patch is of
+	// a type that the API declares, and only 'application/merge-patch+json' says that null removes.
 	KeepsNulls bool
 	// Result is the object that the backend would store, if it is known and may differ from Object.
 	Result *document.Document
@@ -87,8 +87,9 @@ type Write struct {
 	}
 }
 
-// Shown says which part of an object that is written the client did not send: it is the stored object as the backend shows
-// it. The backend may have stored what it does not show, so that no default takes the place of what is missing there.
+// Shown says which part of an object that is written the client did not send: it is the stored object as the backend
+// shows it. The backend may have stored what it does not show, so that no default takes the place of what is missing
+// there.
 type Shown uint8
 
 // The parts of an object that a backend has shown.

@@ -50,7 +50,8 @@ func (s *Store) carryStatus(w *storage.Write) {
 	setStatus(w.Result, w.Object.Root())
 }
 
-// carryScale makes the object that validating policies see of a PUT to a scale. The server makes it of the object that it scales.
+// carryScale makes the object that validating policies see of a PUT to a scale. The server makes it of the object
+// that it scales.
 func carryScale(w *storage.Write) {
 	seen, existing := w.Object.Clone(), w.Existing.Root()
 	carryType(seen, existing)
@@ -129,8 +130,8 @@ func setStatus(d *document.Document, from document.Node) {
 	}
 }
 
-// countChange counts the generation of an object that has one, if anything beside its metadata changes, or what counts of it.
-// The status is the stored one already if it does not count.
+// countChange counts the generation of an object that has one, if anything beside its metadata changes, or what
+// counts of it. The status is the stored one already if it does not count.
 func countChange(d *document.Document, existing document.Node, i *resource.Info) {
 	stored, _ := existing.Get("metadata")
 	generation, _ := stored.Get("generation")

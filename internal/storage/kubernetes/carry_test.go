@@ -20,7 +20,8 @@ func parsed(t *testing.T, text string) *document.Document {
 	return d
 }
 
-// TestCarry: validating policies see a PUT with the fields that the server carries over, and what is sent is the client's.
+// TestCarry: validating policies see a PUT with the fields that the server carries over, and what is sent is the
+// client's.
 func TestCarry(t *testing.T) {
 	const stored = `{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n","uid":"u","resourceVersion":"7","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z",` +
 		`"deletionTimestamp":"2026-02-01T00:00:00Z","deletionGracePeriodSeconds":30,"managedFields":[{"manager":"m"}],"labels":{"a":"b"}},"spec":{"size":1},"status":{"ready":true}}`

@@ -166,7 +166,7 @@ func (c *collection) resolve(unknown *storage.UnknownOutcome) error {
 	switch {
 	case err == nil && current.Status() == http.StatusNotFound:
 		return nil
-	case unknown.Unsettled() != nil:
+	case unknown.Unresolved() != nil:
 		return unknown
 	}
 	return storage.NewBackendError(&c.write.Info, &c.answer)

@@ -72,7 +72,7 @@ func (s *Store) Patch(w *storage.Write) error {
 	if w.PatchType == storage.ApplyPatch && w.Object.Edited() {
 		m.Target = forcedTarget(w.Exchanges)
 	}
-	if err := s.settled(w, &m, w.Exchanges.Send(s.Backend, &m)); err != nil {
+	if err := s.sendResolved(w, &m); err != nil {
 		return err
 	}
 	// The dry run has shown that the server takes the patch, so that only the pin can be what it refuses now. A

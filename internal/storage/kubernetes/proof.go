@@ -88,8 +88,8 @@ func (p *Proofs) remember(host string, lack error, now time.Time) {
 	p.hosts.Add(host, proof{lack, until})
 }
 
-// prove makes sure that the backend is an API server, which carries out no dry run. The error is the answer that the client
-// is answered with instead.
+// prove makes sure that the backend is an API server, which carries out no dry run. The error is the answer that the
+// client is answered with instead.
 func (p *Proofs) prove(e *storage.Exchanges, b *storage.Backend) error {
 	host := string(bytes.ToLower(e.Head.Host))
 	if lack, found := p.recall(host, time.Now()); found {

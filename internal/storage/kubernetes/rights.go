@@ -25,8 +25,8 @@ func isWriteOnly(i *resource.Info) bool {
 	return i.IsNamespaces() && i.Subresource == "finalize"
 }
 
-// Rules returns the rules that a role needs for all that is read to judge writes of a verb, as far as policies and schema ask
-// for it. The resource may be "*".
+// Rules returns the rules that a role needs for all that is read to judge writes of a verb, as far as policies and
+// schema ask for it. The resource may be "*".
 func (s *Store) Rules(i *resource.Info) []status.AccessRule {
 	switch {
 	case i.Verb == resource.VerbDeleteCollection:
@@ -46,7 +46,7 @@ func (s *Store) mayRead(i *resource.Info) bool {
 	isUpdate := i.Verb == resource.VerbUpdate || i.Verb == resource.VerbPatch
 	if !isUpdate {
 		// A policy that reads request.options sees what follows from the stored object of some kinds.
-		return i.Verb == resource.VerbDelete && (s.areAbout(i) || settlerOf(i) != nil && s.Policies.Concerns(i, admission.Delete))
+		return i.Verb == resource.VerbDelete && (s.areAbout(i) || optionsCompleterOf(i) != nil && s.Policies.Concerns(i, admission.Delete))
 	}
 	return s.areAbout(i) || s.Schemas.For(i.Verb) != nil || // what an update leaves as it was does not count
 		s.createsByUpdate(i) || i.Verb == resource.VerbPatch && s.Policies.Mutates(i, admission.Update) // pinned

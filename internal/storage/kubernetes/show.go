@@ -9,9 +9,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// A client may be of a later version of Kubernetes than the gateway, and send in protobuf what the gateway cannot read. The
-// server can: it shows in JSON what it would store, by a dry run of the client's own bytes. That is judged, and the bytes are
-// sent as they came.
+// A client may be of a later version of Kubernetes than the gateway, and send in protobuf what the gateway cannot
+// read. The server can: it shows in JSON what it would store, by a dry run of the client's own bytes. That is judged,
+// and the bytes are sent as they came.
 
 // Show implements storage.Shower.
 func (s *Store) Show(w *storage.Write) (isShown bool, err error) {

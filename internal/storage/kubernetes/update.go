@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/admission-gateway/gateway/admission"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
@@ -38,8 +39,8 @@ func (s *Store) mayCreate(w *storage.Write) bool {
 	return s.createsByUpdate(&w.Info) && storage.TextIn(storage.Metadata(w.Object), "uid") == ""
 }
 
-// createsByUpdate reports whether it matters to policies if a PUT creates the object: they match creations, or some that are
-// about updates are not.
+// createsByUpdate reports whether it matters to policies if a PUT creates the object: they match creations, or some
+// that are about updates are not.
 func (s *Store) createsByUpdate(i *resource.Info) bool {
 	return storage.NamesObject(i, s.Resource) && (s.Policies.Concerns(i, admission.Create) || s.Policies.Concerns(i, admission.Update))
 }
@@ -138,7 +139,16 @@ func (s *Store) send(w *storage.Write) error {
 			return err
 		}
 	}
-	return s.settled(w, &m, w.Exchanges.Send(s.Backend, &m))
+	return s.sendResolved(w, &m)
+}
+
+// sendResolved sends a write, and resolves its outcome if that is unknown.
+func (s *Store) sendResolved(w *storage.Write, m *storage.Message) error {
+	err := w.Exchanges.Send(s.Backend, m)
+	if unknown, is := errors.AsType[*storage.UnknownOutcome](err); is {
+		return s.resolve(w, m, unknown)
+	}
+	return err
 }
 
 // Pass implements storage.Storage.
@@ -183,4 +193,23 @@ func (s *Store) Refusal(w *storage.Write, refusal error) error {
 		}
 	}
 	return refusal
+}
+
+// asksDryRun reports whether a write, as it is sent, asks for a dry run: in its query, or in the options in its
+// body.
+func asksDryRun(w *storage.Write) bool {
+	if !w.Info.IsWrite() {
+		return false
+	}
+	if w.Exchanges.IsDryRun() || w.Info.Options.DryRun {
+		return true
+	}
+	if w.Info.Verb.Operation() == admission.Delete {
+		if w.Object == nil {
+			return len(w.Source) > 0 // options that the gateway has not read
+		}
+		asked, found := w.Object.Root().Get("dryRun")
+		return found && asked.Kind() != document.Null && (asked.Kind() != document.Array || asked.Len() > 0)
+	}
+	return false
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// watchTarget returns the target of a watch that lasts for a period at most, or as long as the client asks if that is less.
-// A server may end a watch at any time, and not all of them end at once.
+// watchTarget returns the target of a watch that lasts for a period at most, or as long as the client asks if that is
+// less. A server may end a watch at any time, and not all of them end at once.
 func watchTarget(e *storage.Exchanges, i *resource.Info, period time.Duration) []byte {
 	most := max(int64((period - rand.N(period/6+1)).Seconds()), 1)
 	return e.Target(func(dst []byte) []byte {

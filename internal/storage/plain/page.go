@@ -23,22 +23,22 @@ type listPass struct {
 	selection
 	options internalversion.ListOptions
 
-	after    place // what comes first stands behind it
-	skipping bool  // it has not passed yet
+	after    listPosition // what comes first stands behind it
+	skipping bool         // it has not passed yet
 
-	version  []byte    // of the list, if the backend gives it
-	digest   hash.Hash // makes one from the items if it does not
-	passed   place     // the last item that came
-	unsorted bool      // the items do not come in the order of their names
-	last     place     // the last item of the page
-	sent     int64     // items of the page
-	left     int64     // items behind it
-	begun    bool      // something of the list was written
-	names    []string  // of the page; nil if not needed
+	version  []byte       // of the list, if the backend gives it
+	digest   hash.Hash    // makes one from the items if it does not
+	passed   listPosition // the last item that came
+	unsorted bool         // the items do not come in the order of their names
+	last     listPosition // the last item of the page
+	sent     int64        // items of the page
+	left     int64        // items behind it
+	begun    bool         // something of the list was written
+	names    []string     // of the page; nil if not needed
 }
 
-// A place is the position of an item in a list.
-type place struct {
+// A listPosition is the position of an item in a list.
+type listPosition struct {
 	Namespace string `json:"ns,omitempty"`
 	Name      string `json:"name"`
 	// Sorted says that the items of the list came in the order of their names, so that the next
@@ -47,11 +47,11 @@ type place struct {
 	Kind   string `json:"v"`
 }
 
-const placeKind = "admission-gateway.io/v1alpha1"
+const tokenKind = "admission-gateway.io/v1alpha1"
 
-// token is the place as a client gets it.
-func (p place) token() string {
-	p.Kind = placeKind
+// token is the position as a client gets it.
+func (p listPosition) token() string {
+	p.Kind = tokenKind
 	text, err := json.Marshal(p)
 	if err != nil {
 		return "" // there are only strings in it
@@ -60,7 +60,7 @@ func (p place) token() string {
 }
 
 // read reads a token.
-func (p *place) read(token string) error {
+func (p *listPosition) read(token string) error {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	if err == nil {
 		err = json.Unmarshal(text, p)
@@ -68,14 +68,14 @@ func (p *place) read(token string) error {
 	switch {
 	case err != nil:
 		return errors.New("it is none that a list was answered with")
-	case p.Kind != placeKind || p.Name == "":
+	case p.Kind != tokenKind || p.Name == "":
 		return errors.New("it is not of this server")
 	}
 	return nil
 }
 
-// before reports whether the place is before another in a list that is sorted.
-func (p *place) before(namespace, name string) bool {
+// before reports whether the position is before another in a list that is sorted.
+func (p *listPosition) before(namespace, name string) bool {
 	return p.Namespace < namespace || p.Namespace == namespace && p.Name < name
 }
 
@@ -113,7 +113,7 @@ func (l *listPass) take(object document.Node) error {
 		if l.names != nil {
 			l.names = append(l.names, l.passed.Name)
 		}
-		l.last = place{Namespace: l.passed.Namespace, Name: l.passed.Name}
+		l.last = listPosition{Namespace: l.passed.Namespace, Name: l.passed.Name}
 	}
 	return nil
 }

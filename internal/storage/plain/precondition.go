@@ -20,20 +20,20 @@ type validators struct {
 	isAbsent bool
 }
 
-// An outcome is what the preconditions of a request make of it.
-type outcome uint8
+// A conditionResult says whether the preconditions of a request hold.
+type conditionResult uint8
 
 const (
-	holds      outcome = iota
-	unmodified         // the client of a read has the object as it is
-	unmatched          // If-Match does not hold
-	matched            // If-None-Match does not hold, for a write
-	modified           // If-Unmodified-Since does not hold
+	holds      conditionResult = iota
+	unmodified                 // the client of a read has the object as it is
+	unmatched                  // If-Match does not hold
+	matched                    // If-None-Match does not hold, for a write
+	modified                   // If-Unmodified-Since does not hold
 )
 
 // compare evaluates the preconditions of a request in the order of RFC 9110, 13.2.2. Each header may come in several
 // lines.
-func compare(head *message.Head, v *validators, isRead bool) outcome {
+func compare(head *message.Head, v *validators, isRead bool) conditionResult {
 	switch {
 	case head.Has(message.FieldIfMatch):
 		if !anyOf(head, message.FieldIfMatch, v.matches) {
@@ -97,7 +97,7 @@ func anyOf(head *message.Head, f message.Field, is func(list []byte) bool) bool 
 }
 
 // refusedBy returns the 412 of a write, or a read, whose preconditions do not hold.
-func refusedBy(s *storage.Subject, head *message.Head, v *validators, o outcome) error {
+func refusedBy(s *storage.Subject, head *message.Head, v *validators, o conditionResult) error {
 	why := ""
 	switch {
 	case o == modified:

@@ -62,7 +62,7 @@ func TestCompare(t *testing.T) {
 		name        string
 		head        []string
 		of          validators
-		write, read outcome
+		write, read conditionResult
 	}{
 		{"nothing is named", nil, present, holds, holds},
 		{"If-Match, good", []string{`If-Match: "1"`}, present, holds, holds},

@@ -46,7 +46,7 @@ func (s objectWrites) sendPinned(w *storage.Write, m *storage.Message) error {
 	case isUnrelated(probed):
 		return nil
 	case probed >= http.StatusInternalServerError && !s.a.sender.isUntouched(w):
-		err := s.a.sender.settle(w, m, storage.NewUnknownAnswer(probed)) // it may have been carried out
+		err := s.a.sender.resolve(w, m, storage.NewUnknownAnswer(probed)) // it may have been carried out
 		if err == nil && storage.IsDone(w.Exchanges.Response.Status()) {
 			found = NotCompared
 		}

@@ -5,15 +5,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// keepUnknown is restoreUnknown for an object that a PUT replaces although the client sent only a part of it. Objects
-// of Kubernetes' form lose what their schema does not know, as in an API server.
-func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
-	if w.Shown != storage.ShownObject && w.Shown != storage.ShownMerged {
-		return nil
-	}
-	return c.restoreUnknown(w, want)
-}
-
 // restoreUnknown gives an object back what is stored in it and its schema does not know: the client did not ask to
 // change that. A write that would lose some of it is refused.
 func (c *collection) restoreUnknown(w *storage.Write, want *document.Document) error {

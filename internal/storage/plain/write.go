@@ -225,7 +225,7 @@ func preconditionOf(w *storage.Write) storage.Precondition {
 	return storage.Precondition{IsCompared: w.Existing.IsCompared}
 }
 
-// send sends a write, and settles its outcome if that is unknown.
+// send sends a write, and resolves its outcome if that is unknown.
 func (s sender) send(w *storage.Write, m *storage.Message) error {
 	if limit := s.Limits.Stored.Bytes; len(m.Body) > limit {
 		return storage.TooLarge(limit)
@@ -233,7 +233,7 @@ func (s sender) send(w *storage.Write, m *storage.Message) error {
 	m.MustEnd = s.mustEnd(w, m)
 	err := w.Exchanges.Send(s.Backend, m)
 	if unknown, is := errors.AsType[*storage.UnknownOutcome](err); is {
-		return s.settle(w, m, unknown)
+		return s.resolve(w, m, unknown)
 	}
 	return err
 }
@@ -461,4 +461,32 @@ func (s objectWrites) answerObject(w *storage.Write, object *document.Document, 
 	s.a.hide(object)
 	s.setVersion(w, object)
 	return w.Exchanges.Response.Answer(code, etag, object)
+}
+
+// mustEnd reports whether the lock of the object is kept until the backend can no longer carry the write out: it is
+// pinned to no version that the backend is known to compare.
+func (s sender) mustEnd(w *storage.Write, m *storage.Message) bool {
+	if !w.Exchanges.IsLocked() {
+		return false
+	}
+	switch w.Existing.Pin {
+	case storage.PinnedByField, storage.PinnedByObject:
+		return false
+	case storage.PinnedByETag, storage.PinnedToNothing:
+		method := m.Method
+		if method == nil {
+			method = w.Exchanges.Head.Method
+		}
+		return !s.Comparison.compares(methodOf(method))
+	}
+	return true
+}
+
+// keepUnknown is restoreUnknown for an object that a PUT replaces although the client sent only a part of it. Objects
+// of Kubernetes' form lose what their schema does not know, as in an API server.
+func (c *collection) keepUnknown(w *storage.Write, want *document.Document) error {
+	if w.Shown != storage.ShownObject && w.Shown != storage.ShownMerged {
+		return nil
+	}
+	return c.restoreUnknown(w, want)
 }

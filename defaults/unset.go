@@ -5,8 +5,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge"
 )
 
-// A Place is a position in an object at which the field that a path names is unset.
-type Place struct {
+// An UnsetField is a position in an object at which the field that a path names is unset.
+type UnsetField struct {
 	path *Path
 	at   document.Node // the object or list in which the rest of the path is missing
 	from int           // the step that is missing first
@@ -16,26 +16,26 @@ type Place struct {
 
 // Self is the object that has the field: an empty one if it is not there yet, or one with the keys
 // of the item that it is going to be.
-func (p *Place) Self() document.Node { return p.self }
+func (p *UnsetField) Self() document.Node { return p.self }
 
-// Unset appends the places in an object of the type at which the field is unset and can be set
+// Unset appends the positions in an object of the type at which the field is unset and can be set
 // without a change to anything that is there. A null counts as unset unless the type says that it
 // is a value, or nothing. Items are added only to lists whose items are identified, by the type, by
-// just the keys that the path gives. Places of one call do not touch each other, and stay good
+// just the keys that the path gives. Positions of one call do not touch each other, and stay good
 // until anything else edits the object.
-func (p *Path) Unset(to []Place, object document.Node, t *merge.Type) []Place {
-	f := placeFinder{path: p, found: to}
+func (p *Path) Unset(to []UnsetField, object document.Node, t *merge.Type) []UnsetField {
+	f := unsetFinder{path: p, found: to}
 	f.value(object, t, 0, document.Node{})
 	return f.found
 }
 
-type placeFinder struct {
+type unsetFinder struct {
 	path  *Path
-	found []Place
+	found []UnsetField
 }
 
 // value looks for the step i of the path in a value. owner is the object that the value is in.
-func (f *placeFinder) value(v document.Node, t *merge.Type, i int, owner document.Node) {
+func (f *unsetFinder) value(v document.Node, t *merge.Type, i int, owner document.Node) {
 	if t == nil {
 		t = merge.Deduced()
 	}
@@ -60,7 +60,7 @@ func (f *placeFinder) value(v document.Node, t *merge.Type, i int, owner documen
 	}
 }
 
-func (f *placeFinder) member(v document.Node, t *merge.Type, i int) {
+func (f *unsetFinder) member(v document.Node, t *merge.Type, i int) {
 	if v.Kind() != document.Object {
 		return
 	}
@@ -75,7 +75,7 @@ func (f *placeFinder) member(v document.Node, t *merge.Type, i int) {
 	}
 }
 
-func (f *placeFinder) item(v document.Node, t *merge.Type, i int, owner document.Node) {
+func (f *unsetFinder) item(v document.Node, t *merge.Type, i int, owner document.Node) {
 	if v.Kind() != document.Array {
 		return
 	}
@@ -97,7 +97,7 @@ func (f *placeFinder) item(v document.Node, t *merge.Type, i int, owner document
 
 // missing notes the place if what is missing after the step i can be made: t is the type of the
 // last existing value, next the type of the step.
-func (f *placeFinder) missing(at document.Node, t, next *merge.Type, i int, owner document.Node) {
+func (f *unsetFinder) missing(at document.Node, t, next *merge.Type, i int, owner document.Node) {
 	steps := f.path.steps
 	for n := i + 1; n < len(steps); n++ {
 		s := &steps[n]
@@ -110,7 +110,7 @@ func (f *placeFinder) missing(at document.Node, t, next *merge.Type, i int, owne
 			return
 		}
 	}
-	f.found = append(f.found, Place{path: f.path, at: at, from: i, typ: t, self: f.path.self(i, t, owner)})
+	f.found = append(f.found, UnsetField{path: f.path, at: at, from: i, typ: t, self: f.path.self(i, t, owner)})
 }
 
 // self is the object that is going to have the field. owner is the innermost one that is there.
@@ -134,7 +134,7 @@ func (p *Path) self(from int, t *merge.Type, owner document.Node) document.Node 
 // Set sets the field to a JSON value, and makes what it is in. With keys of an
 // item as the path's last step the value must be an object; the keys are set
 // whatever it gives for them.
-func (p *Place) Set(d *document.Document, value []byte) {
+func (p *UnsetField) Set(d *document.Document, value []byte) {
 	s := &p.path.steps[p.from]
 	if s.kind == toItem {
 		d.Append(p.at, s.appendItem(nil, p.typ.List, p.path.appendRest(nil, itemType(p.typ), p.from+1, value)))

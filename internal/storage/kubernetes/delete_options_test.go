@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// TestSettle: policies see the options of a deletion as the storage of the server completes them.
-func TestSettle(t *testing.T) {
+// TestCompleteDeleteOptions: policies see the options of a deletion as the storage of the server completes them.
+func TestCompleteDeleteOptions(t *testing.T) {
 	const running, namespaced = `{"spec":{"nodeName":"a","terminationGracePeriodSeconds":30}}`, `{"metadata":{"uid":"u"}}`
 	for name, c := range map[string]struct{ group, plural, object, options, want string }{
 		"a Pod that runs":              {"", "pods", running, `{}`, `{"gracePeriodSeconds":30}`},
@@ -28,10 +28,10 @@ func TestSettle(t *testing.T) {
 		"another kind with a uid":      {"", "configmaps", namespaced, `{}`, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
-			settle := settlerOf(&resource.Info{APIPrefix: "api", Group: c.group, Resource: c.plural})
-			if settle == nil || c.want == "" {
-				if settle != nil || c.want != "" {
-					t.Fatalf("there is a function: %t", settle != nil)
+			complete := optionsCompleterOf(&resource.Info{APIPrefix: "api", Group: c.group, Resource: c.plural})
+			if complete == nil || c.want == "" {
+				if complete != nil || c.want != "" {
+					t.Fatalf("there is a function: %t", complete != nil)
 				}
 				return
 			}
@@ -39,7 +39,7 @@ func TestSettle(t *testing.T) {
 			if err := json.Unmarshal([]byte(c.options), &o); err != nil {
 				t.Fatal(err)
 			}
-			settle(&o, parsed(t, c.object).Root())
+			complete(&o, parsed(t, c.object).Root())
 			if got, err := json.Marshal(o); string(got) != c.want || err != nil {
 				t.Errorf("%s, want %s (%v)", got, c.want, err)
 			}

@@ -20,8 +20,8 @@ func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation
 	if operation != admission.Delete || w.Info.Name == "" {
 		return w.OperationOptions(operation, s.Limits, nil)
 	}
-	settle := settlerOf(&w.Info)
-	if settle != nil && w.Existing.Object == nil {
+	complete := optionsCompleterOf(&w.Info)
+	if complete != nil && w.Existing.Object == nil {
 		// The policy reads the options and not the object, so the object has not been read yet.
 		if w.Failed == nil {
 			w.Failed = s.Get(w)
@@ -34,29 +34,29 @@ func (s *Store) OperationOptions(w *storage.Write, operation admission.Operation
 		if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {
 			o.GracePeriodSeconds = seconds(1)
 		}
-		if settle != nil && w.Existing.Object != nil {
-			settle(o, w.Existing.Root())
+		if complete != nil && w.Existing.Object != nil {
+			complete(o, w.Existing.Root())
 		}
 	})
 }
 
-// settlerOf returns what completes the options of a deletion by the stored object; nil for nothing.
-func settlerOf(i *resource.Info) func(*metav1.DeleteOptions, document.Node) {
+// optionsCompleterOf returns what completes the options of a deletion by the stored object; nil for nothing.
+func optionsCompleterOf(i *resource.Info) func(*metav1.DeleteOptions, document.Node) {
 	switch {
 	case i.Subresource != "" || i.APIPrefix == "":
 	case i.Group == "" && i.Resource == "pods":
-		return settleGrace
+		return setGracePeriod
 	case i.IsNamespaces(), i.Group == "apiextensions.k8s.io" && i.Resource == "customresourcedefinitions":
-		return settleIdentity
+		return requireUID
 	}
 	return nil
 }
 
-// settleGrace sets the grace that a Pod gets: none if it runs nowhere, or no longer.
-func settleGrace(o *metav1.DeleteOptions, pod document.Node) {
+// setGracePeriod sets the grace that a Pod gets: none if it runs nowhere, or no longer.
+func setGracePeriod(o *metav1.DeleteOptions, pod document.Node) {
 	metadata, _ := pod.Get("metadata")
 	if deleted, found := metadata.Get("deletionTimestamp"); found && deleted.Kind() == document.String {
-		settlePending(o, metadata)
+		setPendingGracePeriod(o, metadata)
 		return
 	}
 	spec, _ := pod.Get("spec")
@@ -76,16 +76,16 @@ func settleGrace(o *metav1.DeleteOptions, pod document.Node) {
 	}
 }
 
-// settlePending sets the grace of a Pod that is being deleted, if the client names none.
-func settlePending(o *metav1.DeleteOptions, metadata document.Node) {
+// setPendingGracePeriod sets the grace of a Pod that is being deleted, if the client names none.
+func setPendingGracePeriod(o *metav1.DeleteOptions, metadata document.Node) {
 	pending, _ := metadata.Get("deletionGracePeriodSeconds")
 	if n, ok := pending.Int64(); ok && n > 0 && o.GracePeriodSeconds == nil {
 		o.GracePeriodSeconds = seconds(n)
 	}
 }
 
-// settleIdentity makes the uid of an object a precondition of its deletion.
-func settleIdentity(o *metav1.DeleteOptions, object document.Node) {
+// requireUID makes the uid of an object a precondition of its deletion.
+func requireUID(o *metav1.DeleteOptions, object document.Node) {
 	metadata, _ := object.Get("metadata")
 	uid := types.UID(storage.TextIn(metadata, "uid"))
 	if uid == "" || o.Preconditions != nil && o.Preconditions.UID != nil {

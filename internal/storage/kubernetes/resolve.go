@@ -2,12 +2,10 @@ package kubernetes
 
 import (
 	"bytes"
-	"errors"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -15,35 +13,32 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// settled returns the error of a write that was sent, unless its outcome is unknown and a read by the client's own credentials
-// shows that it was carried out: then the answer is the one that the server would have given.
+// resolve finds out by a read with the client's own credentials whether a write was carried out whose outcome is
+// unknown. If it was, the answer is the one that the server would have given.
 //
-// The gateway holds no lock here, and the server sets the uid. So only a write whose client names no version is settled, and a
-// create whose name the gateway has made: as the object is, such a write would have left it, whoever wrote it.
-func (s *Store) settled(w *storage.Write, m *storage.Message, err error) error {
-	unknown, is := errors.AsType[*storage.UnknownOutcome](err)
-	if !is {
-		return err
-	}
+// The gateway holds no lock here, and the server sets the uid. So only a write whose client names no version is
+// resolved, and a create whose name the gateway has made: as the object is, such a write would have left it, whoever
+// wrote it.
+func (s *Store) resolve(w *storage.Write, m *storage.Message, unknown *storage.UnknownOutcome) error {
 	i, e := &w.Info, w.Exchanges
 	isNew := i.Verb == resource.VerbCreate && w.HasGeneratedName
 	if !isNew && (!w.IsRepeatable() || !i.IsObject()) || i.Subresource != "" || asksDryRun(w) || asksOtherForm(e.Head.Value(message.FieldAccept)) {
-		return unknown.Unsettled()
+		return unknown.Unresolved()
 	}
 	want := bytes.Clone(m.Body)
 	if w.Object != nil {
 		want = w.Object.AppendTo(nil)
 	}
 	if i.Verb == resource.VerbUpdate && w.Existing.Pin != storage.PinnedByObject && s.namesVersion(w, want) {
-		return unknown.Unsettled()
+		return unknown.Unresolved()
 	}
 	target := []byte(i.Path)
 	if isNew {
 		target = append(append(target, '/'), i.Name...)
 	}
-	answer, err := e.ReadSettled(s.Backend, target, s.Limits)
+	answer, err := e.ReadAfterWrite(s.Backend, target, s.Limits)
 	if err != nil {
-		return unknown.Unsettled()
+		return unknown.Unresolved()
 	}
 	switch code := answer.Status(); {
 	case i.Verb == resource.VerbDelete && code == http.StatusNotFound:
@@ -52,7 +47,7 @@ func (s *Store) settled(w *storage.Write, m *storage.Message, err error) error {
 		e.Response.StartJSON(http.StatusOK, nil, status.AppendJSON(nil, status.Deleted(i.GroupResource(), i.Name, uid)))
 		return nil
 	case i.Verb == resource.VerbDelete || code != http.StatusOK || !answer.IsJSON() || !s.shows(w, answer.Body(), want, isNew):
-		return unknown.Unsettled()
+		return unknown.Unresolved()
 	}
 	code := http.StatusOK
 	if w.Creates() {
@@ -73,8 +68,8 @@ func (s *Store) namesVersion(w *storage.Write, text []byte) bool {
 	return storage.TextIn(storage.Metadata(d), "resourceVersion") != ""
 }
 
-// shows reports whether the stored object is what a write leaves, in another version than the one that was judged. What the
-// server alone decides about does not count; a new object may have more than was sent.
+// shows reports whether the stored object is what a write leaves, in another version than the one that was judged.
+// What the server alone decides about does not count; a new object may have more than was sent.
 func (s *Store) shows(w *storage.Write, stored, want []byte, isNew bool) bool {
 	now, err := w.Exchanges.Parse(stored, s.Limits.Stored)
 	if err != nil {
@@ -128,25 +123,6 @@ func has(object, members document.Node) bool {
 		return true
 	}
 	return document.EqualNodes(object, members)
-}
-
-// asksDryRun reports whether a write, as it is sent, asks for a dry run: in its query, or in the options in its
-// body.
-func asksDryRun(w *storage.Write) bool {
-	if !w.Info.IsWrite() {
-		return false
-	}
-	if w.Exchanges.IsDryRun() || w.Info.Options.DryRun {
-		return true
-	}
-	if w.Info.Verb.Operation() == admission.Delete {
-		if w.Object == nil {
-			return len(w.Source) > 0 // options that the gateway has not read
-		}
-		asked, found := w.Object.Root().Get("dryRun")
-		return found && asked.Kind() != document.Null && (asked.Kind() != document.Array || asked.Len() > 0)
-	}
-	return false
 }
 
 // asksOtherForm reports whether an Accept asks for something else than the list in JSON.

@@ -10,19 +10,19 @@ import (
 	"github.com/admission-gateway/gateway/internal/storage"
 )
 
-// settle finds out by one read whether a write was carried out whose outcome is unknown. If it was, the answer is the
+// resolve finds out by one read whether a write was carried out whose outcome is unknown. If it was, the answer is the
 // one that the backend would have given; else it is not known, for the backend may still carry the write out.
-func (s sender) settle(w *storage.Write, m *storage.Message, unknown *storage.UnknownOutcome) error {
+func (s sender) resolve(w *storage.Write, m *storage.Message, unknown *storage.UnknownOutcome) error {
 	if !s.isProof(w, m) {
-		return unknown.Unsettled()
+		return unknown.Unresolved()
 	}
 	target, err := s.storedAt(w)
 	if err != nil {
-		return unknown.Unsettled()
+		return unknown.Unresolved()
 	}
-	answer, err := w.Exchanges.ReadSettled(s.Backend, target, s.Limits)
+	answer, err := w.Exchanges.ReadAfterWrite(s.Backend, target, s.Limits)
 	if err != nil || !s.isLeft(w, m, answer) {
-		return unknown.Unsettled()
+		return unknown.Unresolved()
 	}
 	r := &w.Exchanges.Response
 	r.Discard()
@@ -143,25 +143,6 @@ func (s sender) equalsCompleted(w *storage.Write, stored, sent *document.Documen
 	return document.EqualNodes(stored.Root(), sent.Root())
 }
 
-// mustEnd reports whether the lock of the object is kept until the backend can no longer carry the write out: it is
-// pinned to no version that the backend is known to compare.
-func (s sender) mustEnd(w *storage.Write, m *storage.Message) bool {
-	if !w.Exchanges.IsLocked() {
-		return false
-	}
-	switch w.Existing.Pin {
-	case storage.PinnedByField, storage.PinnedByObject:
-		return false
-	case storage.PinnedByETag, storage.PinnedToNothing:
-		method := m.Method
-		if method == nil {
-			method = w.Exchanges.Head.Method
-		}
-		return !s.Comparison.compares(methodOf(method))
-	}
-	return true
-}
-
 // compares reports whether the backend is known to refuse requests of a method that name another version.
 func (c *Comparison) compares(method string) bool {
 	return c != nil && c.givesStrong() && c.of(method).get() == Compared
@@ -169,6 +150,6 @@ func (c *Comparison) compares(method string) bool {
 
 // isUntouched reports whether a read shows that an object still has the version that a write was to replace.
 func (s sender) isUntouched(w *storage.Write) bool {
-	answer, err := w.Exchanges.ReadSettled(s.Backend, w.Exchanges.ItemTarget(&w.Info), s.Limits)
+	answer, err := w.Exchanges.ReadAfterWrite(s.Backend, w.Exchanges.ItemTarget(&w.Info), s.Limits)
 	return err == nil && answer.Status() == http.StatusOK && bytes.Equal(answer.Header("ETag"), w.Existing.ETag)
 }

@@ -23,13 +23,13 @@ func (e *Exchanges) ReadStored(b *Backend, target []byte, l *Limits) (*message.R
 // StoredBody returns the text of the stored object as it was read last.
 func (e *Exchanges) StoredBody() []byte { return e.memory().stored.Body() }
 
-// settleWithin bounds the read that finds out whether a write was carried out. Its client has waited for long.
-const settleWithin = 5 * time.Second
+// readAfterWriteWithin bounds the read that finds out whether a write was carried out. Its client has waited for long.
+const readAfterWriteWithin = 5 * time.Second
 
-// ReadSettled reads what is stored at a target, after a write whose outcome is unknown. Unlike ReadStored it leaves alone what
-// was read before the write.
-func (e *Exchanges) ReadSettled(b *Backend, target []byte, l *Limits) (*message.Response, error) {
-	by := time.Now().Add(settleWithin)
+// ReadAfterWrite reads what is stored at a target, after a write whose outcome is unknown. Unlike ReadStored it
+// leaves alone what was read before the write.
+func (e *Exchanges) ReadAfterWrite(b *Backend, target []byte, l *Limits) (*message.Response, error) {
+	by := time.Now().Add(readAfterWriteWithin)
 	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
@@ -85,9 +85,9 @@ func (e *Exchanges) callToRead(whole int64) {
 	e.try.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
 }
 
-// ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule is what
-// the backend needs to let the account read it for the subject. An explanation shows what was read, so that it is read as the client too. The
-// answer is valid until the next such read.
+// ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule
+// is what the backend needs to let the account read it for the subject. An explanation shows what was read, so that
+// it is read as the client too. The answer is valid until the next such read.
 func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, of *Subject, l *Limits) (*message.Response, error) {
 	a := b.Account
 	if a == nil {
@@ -140,7 +140,8 @@ var named = [...]struct {
 	name  string
 }{{message.FieldXRequestID, "X-Request-Id: "}, {message.FieldTraceparent, "traceparent: "}, {message.FieldTracestate, "tracestate: "}}
 
-// appendNames appends the lines by which the client itself names its request, but for those that are not the backend's to see.
+// appendNames appends the lines by which the client itself names its request, but for those that are not the
+// backend's to see.
 func (e *Exchanges) appendNames(head []byte) []byte {
 	for i := range named {
 		one := &named[i]
@@ -154,7 +155,8 @@ func (e *Exchanges) appendNames(head []byte) []byte {
 // IsExplained reports whether nothing of the request is sent on but the gateway's own questions.
 func (e *Exchanges) IsExplained() bool { return e.Sink != nil }
 
-// KnowsStored reports whether the gateway's own account has read for the request what the client may not be allowed to read.
+// KnowsStored reports whether the gateway's own account has read for the request what the client may not be allowed
+// to read.
 func (e *Exchanges) KnowsStored() bool { return e.knowsStored }
 
 // answerStored makes the call of a read of what is stored.
@@ -183,22 +185,6 @@ func (e *Exchanges) ask(b *Backend, by *upstream.Client, answer *message.Respons
 		return e.Exhausted()
 	}
 	return nil
-}
-
-// forget empties the answer to a question.
-func (e *Exchanges) forget(answer *message.Response) {
-	if n := len(answer.Body()); n > upstream.SmallBody {
-		e.Memory.Shrink(n)
-	}
-	answer.Reset(keptBytes)
-}
-
-// ForgetQuestions gives back the answers to the gateway's own questions.
-func (e *Exchanges) ForgetQuestions() {
-	if k := e.kept; k != nil {
-		e.forget(&k.stored)
-		e.forget(&k.preview)
-	}
 }
 
 // DryRun asks the backend for the result that the request would have with a body, which is of the
@@ -286,8 +272,8 @@ func (e *Exchanges) OwnHead(target []byte) []byte {
 	return e.Head.AppendForward(nil, f)
 }
 
-// OwnPostHead returns the head of a POST of JSON that is made with the client's credentials and may outlive its request,
-// without the length of a body. The authorization is the client's if it is not in its head.
+// OwnPostHead returns the head of a POST of JSON that is made with the client's credentials and may outlive its
+// request, without the length of a body. The authorization is the client's if it is not in its head.
 func (e *Exchanges) OwnPostHead(authorization []byte) []byte {
 	f := e.forwarding(&Message{})
 	f.Skip |= aboutBody | message.Fields(message.FieldAccept, message.FieldAcceptEncoding)
