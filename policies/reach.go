@@ -17,7 +17,7 @@ import (
 
 // Reach returns the resources at Kubernetes' paths that the match blocks of policies and limits
 // name. No file has to define them: the policies apply to a plain API that serves their paths, too.
-func (s *Set) Reach() resource.Reach { return s.reach }
+func (s *Set) Reach() resource.NamedResources { return s.reach }
 
 // reach collects the resources that match blocks name.
 type reach struct {
@@ -81,8 +81,8 @@ func (r *reach) limit(l *ratelimit.Rule) {
 }
 
 // result returns what was noted.
-func (r *reach) result() resource.Reach {
-	return resource.Reach{
+func (r *reach) result() resource.NamedResources {
+	return resource.NamedResources{
 		Resources: slices.SortedFunc(maps.Keys(r.named), func(a, b schema.GroupResource) int {
 			return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 		}),

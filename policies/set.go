@@ -31,7 +31,7 @@ type Set struct {
 	successes   []resource.Success // by documents; nil in service
 	files       []File
 	registry    *resource.Registry
-	reach       resource.Reach // of match blocks
+	reach       resource.NamedResources // of match blocks
 	chain       *admission.Chain
 	limits      *ratelimit.Rules
 	conventions *conventions.Policies

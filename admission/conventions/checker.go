@@ -23,15 +23,15 @@ type Object struct {
 	// Status is the path of the status; nil if objects have none.
 	Status []string
 	// Part is the part of the object that the request may write.
-	Part Part
+	Part WritablePart
 }
 
-// Part is a part of an object.
-type Part uint8
+// A WritablePart is a part of an object that a request may write.
+type WritablePart uint8
 
 // The parts.
 const (
-	Whole Part = iota
+	Whole WritablePart = iota
 	WithoutStatus
 	StatusAlone
 )

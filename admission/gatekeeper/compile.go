@@ -35,11 +35,11 @@ type Problem struct {
 	Text, Message string
 }
 
-// Place returns the file and the line in which the value at a path of the template begins.
-type Place func(path string) (file string, line int)
+// Locate returns the file and the line in which the value at a path of the template begins.
+type Locate func(path string) (file string, line int)
 
 // CompileTemplate compiles a template. With findings or problems it returns nil.
-func CompileTemplate(t *ConstraintTemplate, place Place) (*Template, field.ErrorList, []Problem) {
+func CompileTemplate(t *ConstraintTemplate, place Locate) (*Template, field.ErrorList, []Problem) {
 	c := templateCompiler{template: t, place: place, Template: Template{kind: t.Spec.CRD.Spec.Names.Kind}}
 	c.names()
 	if c.kind != "" {
@@ -58,7 +58,7 @@ func CompileTemplate(t *ConstraintTemplate, place Place) (*Template, field.Error
 type templateCompiler struct {
 	Template
 	template *ConstraintTemplate
-	place    Place
+	place    Locate
 	errs     field.ErrorList
 	problems []Problem
 }

@@ -33,9 +33,9 @@ type reason struct {
 	rule   int32  // of the clause
 }
 
-// An answer is what a matcher says of a request as far as that is known. All that is said of a match comes from it: what is
+// A matchResult is what a matcher says of a request as far as that is known. All that is said of a match comes from it: what is
 // excluded before anything is read, the match itself, the outlook and the explanation.
-type answer struct {
+type matchResult struct {
 	not  reason // why it does not match
 	open clause // clauses that have not been decided
 	// isUnsure says that to match the request may fail, or lead to another version of its resource: nothing that comes after
@@ -49,13 +49,13 @@ type answer struct {
 }
 
 // matches reports whether the matcher certainly matches.
-func (v *answer) matches() bool { return v.not.clause == 0 && v.open == 0 && v.err == nil }
+func (v *matchResult) matches() bool { return v.not.clause == 0 && v.open == 0 && v.err == nil }
 
 // excludes reports whether the matcher certainly does not match.
-func (v *answer) excludes() bool { return v.not.clause != 0 && v.err == nil }
+func (v *matchResult) excludes() bool { return v.not.clause != 0 && v.err == nil }
 
-// A question is a request, as far as a matcher may know it.
-type question struct {
+// A matchRequest is a request as far as a matcher may know it.
+type matchRequest struct {
 	info       *resource.Info
 	operation  admission.Operation
 	known      Known
@@ -63,7 +63,7 @@ type question struct {
 }
 
 // name is the object's, "" if it is not known, or there is none.
-func (q *question) name() string {
+func (q *matchRequest) name() string {
 	if q.attributes == nil {
 		return q.info.Name
 	}
@@ -71,7 +71,7 @@ func (q *question) name() string {
 }
 
 // judge says whether the matcher matches a request, as far as that is known.
-func (m *Matcher) judge(ctx context.Context, q *question) (v answer) {
+func (m *Matcher) judge(ctx context.Context, q *matchRequest) (v matchResult) {
 	switch {
 	case neverAdmitted(q.info.Group, q.info.Resource):
 		v.not.clause = reviews
@@ -157,7 +157,7 @@ type found struct {
 }
 
 // find looks for a rule that matches the request as it is, then for one that matches another version of its resource.
-func (m *Matcher) find(ctx context.Context, rules []rule, q *question) (f found) {
+func (m *Matcher) find(ctx context.Context, rules []rule, q *matchRequest) (f found) {
 	cohabitant, cohabits := admission.Cohabitant(q.info.Group, q.info.Resource)
 	for n := range rules {
 		r := &rules[n]
@@ -188,7 +188,7 @@ func (m *Matcher) find(ctx context.Context, rules []rule, q *question) (f found)
 }
 
 // findOther looks for a rule that matches another version of the resource.
-func findOther(ctx context.Context, rules []rule, q *question, f *found) {
+func findOther(ctx context.Context, rules []rule, q *matchRequest, f *found) {
 	equivalents, err := q.attributes.Equivalents(ctx)
 	if err != nil {
 		f.err = fmt.Errorf("the other versions of '%s' cannot be told: %w", q.info.GroupResource(), err)
@@ -206,7 +206,7 @@ func findOther(ctx context.Context, rules []rule, q *question, f *found) {
 }
 
 // miss returns what of the rule does not fit a request, as its resource in a group that fits and in a version.
-func (r *rule) miss(q *question, group, version string, equivalent bool) (missed miss) {
+func (r *rule) miss(q *matchRequest, group, version string, equivalent bool) (missed miss) {
 	i := q.info
 	switch {
 	case !r.matchesResource(i.Resource, i.Subresource):
@@ -240,7 +240,7 @@ func (r *rule) miss(q *question, group, version string, equivalent bool) (missed
 }
 
 // judgeNamespace says whether the namespace selector selects the request.
-func (m *Matcher) judgeNamespace(ctx context.Context, q *question) (Verdict, error) {
+func (m *Matcher) judgeNamespace(ctx context.Context, q *matchRequest) (Verdict, error) {
 	i := q.info
 	isNamespaces := i.IsNamespaces()
 	switch {

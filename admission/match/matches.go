@@ -18,7 +18,7 @@ func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as sche
 	if m.AlwaysMatches(a.Info, a.Operation) {
 		return as, true, nil
 	}
-	v := m.judge(ctx, &question{a.Info, a.Operation, ByObject, a})
+	v := m.judge(ctx, &matchRequest{a.Info, a.Operation, ByObject, a})
 	if v.other != nil {
 		as = *v.other
 	}
@@ -28,7 +28,7 @@ func (m *Matcher) Matches(ctx context.Context, a *admission.Attributes) (as sche
 // Excludes reports whether the matcher is certainly not about an operation, whatever the object is and the labels of its
 // namespace are. It is asked before anything is read, so that a policy which is bound elsewhere costs nothing.
 func (m *Matcher) Excludes(i *resource.Info, o admission.Operation) bool {
-	v := m.judge(context.Background(), &question{info: i, operation: o})
+	v := m.judge(context.Background(), &matchRequest{info: i, operation: o})
 	return v.excludes()
 }
 
@@ -46,7 +46,7 @@ func (m *Matcher) NeverExcludes(i *resource.Info, o admission.Operation) bool {
 	if m.all {
 		return true
 	}
-	q := question{info: i, operation: o}
+	q := matchRequest{info: i, operation: o}
 	for n := range m.rules {
 		r := &m.rules[n]
 		if len(r.names) == 0 && r.scope == admissionv1.AllScopes && r.matchesGroup(i.Group) && r.miss(&q, i.Group, i.Version, false) == missNothing {
@@ -66,7 +66,7 @@ func (m *Matcher) AlwaysMatches(i *resource.Info, o admission.Operation) bool {
 // of its namespace. isUnsure says that to match the request may fail, or lead to another version of its resource: nothing
 // that comes after may decide then.
 func (m *Matcher) IsOutside(ctx context.Context, a *admission.Attributes) (isOutside, isUnsure bool) {
-	v := m.judge(ctx, &question{a.Info, a.Operation, ByNamespace, a})
+	v := m.judge(ctx, &matchRequest{a.Info, a.Operation, ByNamespace, a})
 	return v.excludes(), v.isUnsure
 }
 

@@ -12,7 +12,7 @@ import (
 // Why returns why the matcher is not about a request: the field that decides, below the matcher's
 // own, and a sentence. The sentence is empty if the matcher matches the request.
 func (m *Matcher) Why(ctx context.Context, a *admission.Attributes) (field, because string) {
-	q := &question{a.Info, a.Operation, ByObject, a}
+	q := &matchRequest{a.Info, a.Operation, ByObject, a}
 	v := m.judge(ctx, q)
 	if v.err != nil {
 		return v.not.clause.field(), v.err.Error()
@@ -57,7 +57,7 @@ func (c clause) field() string {
 }
 
 // why returns which member of the rule a request misses, and a sentence.
-func (r *rule) why(missed miss, q *question) (member, because string) {
+func (r *rule) why(missed miss, q *matchRequest) (member, because string) {
 	switch missed {
 	case missGroup:
 		return "apiGroups", "the rule does not name the group '" + q.info.Group + "'"
@@ -79,7 +79,7 @@ func (r *rule) why(missed miss, q *question) (member, because string) {
 
 // Outlook adds to an outlook whether the matcher matches a request that has no object yet.
 func (m *Matcher) Outlook(a *admission.Attributes, o resource.Outlook) resource.Outlook {
-	q := &question{info: a.Info, operation: a.Operation}
+	q := &matchRequest{info: a.Info, operation: a.Operation}
 	v := m.judge(context.Background(), q)
 	switch v.not.clause {
 	case reviews:
@@ -109,7 +109,7 @@ func (m *Matcher) Outlook(a *admission.Attributes, o resource.Outlook) resource.
 }
 
 // foretold says what keeps the nearest rule from a request that has no object yet.
-func (m miss) foretold(q *question) string {
+func (m miss) foretold(q *matchRequest) string {
 	switch m {
 	case missSubresource:
 		return "its rules name the resource, and not the subresource '" + q.info.Subresource + "'"

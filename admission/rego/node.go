@@ -11,9 +11,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/document"
 )
 
-// A part is a plan.Part of a review.
-type part interface {
-	plan.Part
+// A reviewValue is a plan.LazyValue of a review.
+type reviewValue interface {
+	plan.LazyValue
 	// err returns why OPA's value of something in the review could not be made; nil if all could.
 	err() error
 }

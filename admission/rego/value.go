@@ -20,7 +20,7 @@ import (
 // The zero Value is no value.
 type Value struct {
 	term *ast.Term
-	part part // of a review; nil: the value is made
+	part reviewValue // of a review; nil: the value is made
 }
 
 // Valid reports whether there is a value.

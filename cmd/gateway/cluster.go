@@ -103,7 +103,7 @@ func (n *node) keepRoutes(ctx context.Context) {
 		n.reloads.mu.Lock()
 		o := n.gatewayOptions(n.config.Load(), n.manager.Load())
 		if gateway := n.gateway.Load(); gateway.RoutesBy(o.Routing) {
-			n.doors.keep(gateway.Addresses()) // what was opened for files that are refused
+			n.sockets.keep(gateway.Addresses()) // what was opened for files that are refused
 			n.reloads.mu.Unlock()
 			continue
 		}
@@ -122,7 +122,7 @@ func (n *node) reroute(o *proxy.Options) error {
 	if err != nil {
 		return err
 	}
-	opened, closed := n.doors.openEach(o.Config, gateway.Addresses())
+	opened, closed := n.sockets.openEach(o.Config, gateway.Addresses())
 	return n.replace(gateway, before, opened, closed, func() {})
 }
 
@@ -132,7 +132,7 @@ func (n *node) replace(gateway, before *proxy.Gateway, opened []string, closed m
 	n.reloads.commit.Lock()
 	defer n.reloads.commit.Unlock()
 	if n.reloads.isOver {
-		n.doors.close(opened)
+		n.sockets.close(opened)
 		gateway.Discard()
 		return errors.New("the gateway is ending")
 	}
@@ -140,7 +140,7 @@ func (n *node) replace(gateway, before *proxy.Gateway, opened []string, closed m
 		n.gateway.Store(gateway)
 		begin()
 	})
-	n.doors.serve(gateway, n.failed)
+	n.sockets.serve(gateway, n.failed)
 	n.wait(closed)
 	return nil
 }
@@ -151,9 +151,9 @@ const doorPeriod = 2 * time.Second
 // wait says which listeners take no requests, and tries again later to open the sockets that could not be opened.
 func (n *node) wait(closed map[string]error) {
 	unserved := n.gateway.Load().Unserved(closed)
-	n.doors.closed.Store(&closed)
+	n.sockets.closed.Store(&closed)
 	before := n.unserved()
-	n.doors.unserved.Store(&unserved)
+	n.sockets.unserved.Store(&unserved)
 	for name, why := range unserved {
 		if before[name] != why {
 			n.log.Error("a listener takes no requests", "listener", name, "cause", why)
@@ -167,15 +167,15 @@ func (n *node) wait(closed map[string]error) {
 	if n.cluster != nil && !maps.Equal(before, unserved) {
 		n.cluster.Recheck()
 	}
-	if len(closed) > 0 && !n.doors.isTried {
-		n.doors.isTried = true
+	if len(closed) > 0 && !n.sockets.isTried {
+		n.sockets.isTried = true
 		time.AfterFunc(doorPeriod, n.tryDoors)
 	}
 }
 
 // unserved returns the listeners that take no requests, by their names, and why.
 func (n *node) unserved() map[string]string {
-	if all := n.doors.unserved.Load(); all != nil {
+	if all := n.sockets.unserved.Load(); all != nil {
 		return *all
 	}
 	return nil
@@ -196,7 +196,7 @@ func (n *node) blocked(c *config.Configuration, set *policies.Set) (found []find
 	for _, l := range all {
 		problem := l.Problem
 		if problem == "" {
-			if _, err := n.doors.open(c, l.Addresses); err != nil {
+			if _, err := n.sockets.open(c, l.Addresses); err != nil {
 				problem = err.Error()
 			}
 		}
@@ -212,16 +212,16 @@ func (n *node) blocked(c *config.Configuration, set *policies.Set) (found []find
 func (n *node) tryDoors() {
 	n.reloads.mu.Lock()
 	defer n.reloads.mu.Unlock()
-	n.doors.isTried = false
+	n.sockets.isTried = false
 	gateway := n.gateway.Load()
-	opened, closed := n.doors.openEach(n.config.Load(), gateway.Addresses())
+	opened, closed := n.sockets.openEach(n.config.Load(), gateway.Addresses())
 	n.reloads.commit.Lock()
 	defer n.reloads.commit.Unlock()
 	if n.reloads.isOver {
-		n.doors.close(opened)
+		n.sockets.close(opened)
 		return
 	}
-	n.doors.serve(gateway, n.failed)
+	n.sockets.serve(gateway, n.failed)
 	n.wait(closed)
 }
 

@@ -89,7 +89,7 @@ func demo(out, logs io.Writer, flags config.Flags, signals <-chan os.Signal) (er
 		return err
 	}
 	described.Store(n.gateway.Load())
-	text := strings.NewReplacer("{gateway}", n.doors.text(), "{admin}", n.private.Addr().String(), "{api}", apiAddress, "{policies}", dir)
+	text := strings.NewReplacer("{gateway}", n.sockets.text(), "{admin}", n.private.Addr().String(), "{api}", apiAddress, "{policies}", dir)
 	if _, err := text.WriteString(out, demoText); err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func oldest(ages map[string]time.Duration) (age time.Duration) {
 // describeListeners shows operators where requests come from.
 func (n *node) describeListeners() []admin.Listener {
 	var closed map[string]error
-	if c := n.doors.closed.Load(); c != nil {
+	if c := n.sockets.closed.Load(); c != nil {
 		closed = *c
 	}
 	all := []admin.Listener{}
@@ -278,7 +278,7 @@ func tallies(from []telemetry.Tally) []admin.Tally {
 
 // foresee shows operators what becomes of a request.
 func (n *node) foresee(request string) admin.Forecast {
-	shown := admin.Forecast{Request: request, Policies: []admin.Outlook{}, Limits: []admin.Outlook{}}
+	shown := admin.Forecast{Request: request, Policies: []admin.Applicability{}, Limits: []admin.Applicability{}}
 	if !n.listening.Load() {
 		shown.Refusal = "the gateway does not serve requests yet"
 		return shown
@@ -294,7 +294,7 @@ func (n *node) foresee(request string) admin.Forecast {
 		}
 	}
 	if i := &f.Info; i.Path != "" {
-		shown.About = &admin.About{
+		shown.About = &admin.RequestResource{
 			Verb: i.VerbName(), Group: i.Group, Version: i.Version, Resource: i.Resource, Subresource: i.Subresource,
 			Namespace: i.Namespace, Name: i.Name, Path: i.Path, IsDescribed: f.IsDescribed,
 		}
@@ -310,7 +310,7 @@ func (n *node) foresee(request string) admin.Forecast {
 		}
 	}
 	set := n.manager.Load().Current()
-	add := func(to []admin.Outlook, phase string, from []resource.Outlook) []admin.Outlook {
+	add := func(to []admin.Applicability, phase string, from []resource.Outlook) []admin.Applicability {
 		all := outlooks(phase, from)
 		for i := range all {
 			all[i].Folder, all[i].Owner = set.OriginOf(all[i].Kind, all[i].Name)
@@ -325,9 +325,9 @@ func (n *node) foresee(request string) admin.Forecast {
 	return shown
 }
 
-func outlooks(phase string, from []resource.Outlook) (all []admin.Outlook) {
+func outlooks(phase string, from []resource.Outlook) (all []admin.Applicability) {
 	for _, o := range from {
-		all = append(all, admin.Outlook{
+		all = append(all, admin.Applicability{
 			Phase: phase, Kind: o.Kind, Name: o.Name, Applies: string(o.Applies), Because: o.Because, Bindings: outlooks("", o.Bindings),
 		})
 	}

@@ -222,16 +222,16 @@ func TestListenerFails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			listen := n.doors.text()
+			listen := n.sockets.text()
 			ended := make(chan error, 1)
 			go func() { ended <- n.run(make(chan os.Signal)) }()
 			testutil.Eventually(t, "serving", func() bool { return strings.Contains(text.String(), "msg=serving") })
 			slow := make(chan reply, 1)
 			go func() { slow <- fetch("http://" + listen + "/v2/orders/slow") }()
 			<-arrived
-			l := n.doors.admin
+			l := n.sockets.admin
 			if which == "public" {
-				l = n.doors.offered()[1]
+				l = n.sockets.offered()[1]
 			}
 			if err := l.TCPListener.Close(); err != nil {
 				t.Fatal(err)

@@ -130,8 +130,8 @@ func (f *explainFlags) run(cmd *cobra.Command, paths []string) error {
 }
 
 // question begins a question about a request, before the ones about the policies.
-func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
-	q := &policytest.Question{Policies: paths, Dialect: s.dialect}
+func (s *sceneFlags) question(paths []string) (*policytest.ExplainRequest, error) {
+	q := &policytest.ExplainRequest{Policies: paths, Dialect: s.dialect}
 	if s.config != "" {
 		c, err := loadForCheck(s.config)
 		if err != nil {
@@ -184,7 +184,7 @@ func (s *sceneFlags) question(paths []string) (*policytest.Question, error) {
 }
 
 // ask adds the request. It returns what cannot be known of it.
-func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown []string, err error) {
+func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.ExplainRequest) (unknown []string, err error) {
 	given := 0
 	for _, one := range []string{r.file, r.line, r.har, r.audit} {
 		if one != "" {
@@ -222,7 +222,7 @@ func (r *requestFlags) ask(cmd *cobra.Command, q *policytest.Question) (unknown 
 }
 
 // askLine adds the request of a request line.
-func (r *requestFlags) askLine(q *policytest.Question) error {
+func (r *requestFlags) askLine(q *policytest.ExplainRequest) error {
 	method, path, found := strings.Cut(strings.TrimSpace(r.line), " ")
 	path = strings.TrimSpace(path)
 	if _, _, isURL := proxy.CutURL(path); !found || !isURL && !strings.HasPrefix(path, "/") {
@@ -254,7 +254,7 @@ func (r *requestFlags) askLine(q *policytest.Question) error {
 }
 
 // askRecorded adds a request that was recorded.
-func (r *requestFlags) askRecorded(q *policytest.Question, user *testcase.User) (unknown []string, err error) {
+func (r *requestFlags) askRecorded(q *policytest.ExplainRequest, user *testcase.User) (unknown []string, err error) {
 	file := cmp.Or(r.har, r.audit)
 	var found *recorded.Request
 	if r.har != "" {

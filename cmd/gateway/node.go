@@ -71,7 +71,7 @@ type node struct {
 	rerouting chan struct{}
 
 	private  net.Listener
-	doors    doors
+	sockets  sockets
 	failed   chan error               // an unexpected end of a listener
 	dialects atomic.Pointer[dialects] // nil until the gateway is made
 	mistaken chan error               // that a backend is not what is assumed of it
@@ -125,7 +125,7 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.admin, err = n.newAdmin(logs.Dropped); err != nil {
 		return nil, err
 	}
-	private, err := listenOn(&n.doors.claims, c.Admin.Listen, "--admin")
+	private, err := listenOn(&n.sockets.claims, c.Admin.Listen, "--admin")
 	if err != nil {
 		return nil, err
 	}
@@ -187,8 +187,8 @@ func newNode(c *config.Configuration, logs *telemetry.Log) (_ *node, err error) 
 	if n.cluster != nil {
 		n.metrics.ObserveCluster(n.measureCluster)
 	}
-	n.doors.admin = private
-	if _, err := n.doors.open(c, gateway.Addresses()); err != nil {
+	n.sockets.admin = private
+	if _, err := n.sockets.open(c, gateway.Addresses()); err != nil {
 		return nil, err
 	}
 	if found := n.blocked(c, manager.Current()); len(found) > 0 {
@@ -289,9 +289,9 @@ func (n *node) run(signals <-chan os.Signal) error {
 	go n.files.Run(watching)
 	go n.bundles.Run(watching)
 	go n.keepIdle(watching.Done())
-	go n.rates.run(watching.Done(), n.metrics.Answers)
+	go n.rates.run(watching.Done(), n.metrics.RequestCounts)
 	gateway := n.gateway.Load()
-	n.doors.serve(gateway, n.failed)
+	n.sockets.serve(gateway, n.failed)
 	go n.runCluster(watching)
 	go n.keepRoutes(watching)
 	n.listening.Store(true)
@@ -301,7 +301,7 @@ func (n *node) run(signals <-chan os.Signal) error {
 	defer close(readCredentials)
 	systemd := supervisor{n.log}
 	systemd.ready(watching)
-	n.log.Info("serving", "listen", n.doors.text(), "admin", n.private.Addr().String(), "version", version())
+	n.log.Info("serving", "listen", n.sockets.text(), "admin", n.private.Addr().String(), "version", version())
 	for {
 		select {
 		case err := <-n.failed:
@@ -351,7 +351,7 @@ func ask(demands chan<- struct{}) {
 func (n *node) drain(cause string, signals <-chan os.Signal) error {
 	c := n.reloads.end(n)
 	n.admin.Drain()
-	for _, l := range n.doors.offered() {
+	for _, l := range n.sockets.offered() {
 		if err := l.Offer(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			n.log.Warn("another process cannot take the address over", "address", l.Addr().String(), "cause", err)
 		}
@@ -469,7 +469,7 @@ func (n *node) listenerReady() error {
 	}
 	slices.Sort(closed)
 	err := errors.New(strings.Join(closed, "; "))
-	if n.doors.text() == "" {
+	if n.sockets.text() == "" {
 		return err
 	}
 	return admin.Warning{Err: err}

@@ -359,7 +359,7 @@ func explainAll(t *testing.T, all []*onewayRequest, file, policies string) {
 		if testing.Short() && i%10 != 0 {
 			continue
 		}
-		s, err := policytest.Explain(t.Context(), &policytest.Question{Policies: []string{policies}, Service: service, Case: r.testcase()})
+		s, err := policytest.Explain(t.Context(), &policytest.ExplainRequest{Policies: []string{policies}, Service: service, Case: r.testcase()})
 		if err != nil {
 			t.Fatal(r, err)
 		}

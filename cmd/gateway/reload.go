@@ -158,12 +158,12 @@ func (n *node) apply(c *config.Configuration) error {
 		gateway.Discard()
 		return err
 	}
-	opened, err := n.doors.open(c, addressesOf(c))
+	opened, err := n.sockets.open(c, addressesOf(c))
 	if err != nil {
 		gateway.Discard()
 		return err
 	}
-	ofTable, closed := n.doors.openEach(c, gateway.Addresses())
+	ofTable, closed := n.sockets.openEach(c, gateway.Addresses())
 	opened = append(opened, ofTable...)
 	n.reloads.stop()
 	defer n.reloads.begin(n)

@@ -18,7 +18,7 @@ type sinkReport struct {
 	metric  string // as metrics have it
 	metrics *telemetry.Telemetry
 	log     *slog.Logger
-	lost    *telemetry.Sums
+	lost    *telemetry.BurstReporter
 	often   telemetry.Sampler
 
 	mu       sync.Mutex
@@ -56,7 +56,7 @@ func (r *sinkReport) causeOf(sink, reason string) any {
 func newSinkReport(name, metric string, metrics *telemetry.Telemetry, log *slog.Logger) *sinkReport {
 	return &sinkReport{
 		name: name, metric: metric, metrics: metrics, log: log, failures: map[string]sinkFailure{},
-		lost: telemetry.NewSums(func(sink string, events int, why any) {
+		lost: telemetry.NewBurstReporter(func(sink string, events int, why any) {
 			log.Error("events of the "+name+" are lost", "sink", sink, "cause", why, "events", events)
 		}),
 	}

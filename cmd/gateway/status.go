@@ -345,7 +345,7 @@ func printForecast(to io.Writer, f *admin.Forecast) error {
 	}
 	var w bytes.Buffer // rows whose cells are set apart by tabs
 	fmt.Fprint(&w, "\nAPPLIES\tPHASE\tKIND\tNAME\tBECAUSE\n")
-	for _, all := range [][]admin.Outlook{f.Policies, f.Limits} {
+	for _, all := range [][]admin.Applicability{f.Policies, f.Limits} {
 		for _, o := range all {
 			fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", o.Applies, o.Phase, o.Kind, o.Name, joinedBy("; ", o.Because, originOf(o.Folder, o.Owner)))
 			for _, one := range o.Bindings {

@@ -17,8 +17,8 @@ type Resource struct {
 	Paths []string `json:"paths,omitempty"`
 }
 
-// Answers counts the answers to requests for a resource since the start, for all its versions together.
-type Answers struct {
+// RequestCounts counts the answers to requests for a resource since the start, for all its versions together.
+type RequestCounts struct {
 	// Resource is its name; "other" for all that no file describes.
 	Resource string `json:"resource"`
 	Requests int64  `json:"requests"`
@@ -30,7 +30,9 @@ type Answers struct {
 }
 
 // Rate is how many requests came in a second, for people.
-func (a *Answers) Rate() string { return strconv.FormatFloat(float64(a.LastMinute)/60, 'f', 1, 64) }
+func (a *RequestCounts) Rate() string {
+	return strconv.FormatFloat(float64(a.LastMinute)/60, 'f', 1, 64)
+}
 
 // Refusal is a request that the gateway refused. It has nothing of a body, a query or a client.
 type Refusal struct {

@@ -104,7 +104,7 @@ func New(o Options) *Server {
 // Serve answers on the listener until Shutdown, which makes it return nil.
 func (s *Server) Serve(l net.Listener) error {
 	s.handlers.isLocal.Store(isLoopback(l))
-	return s.http.Serve(newPlaces(l, s.log))
+	return s.http.Serve(newConnSlots(l, s.log))
 }
 
 // Drain makes /readyz fail from now on, so that load balancers stop sending requests; everything

@@ -11,15 +11,15 @@ type Forecast struct {
 	// Route is the route of the request; nil if there is none.
 	Route *Route `json:"route,omitempty"`
 	// About says which resource is meant; nil if that is not known.
-	About *About `json:"about,omitempty"`
+	About *RequestResource `json:"about,omitempty"`
 	// Stages are the steps that requests of the operation pass, in their order.
 	Stages []string `json:"stages,omitempty"`
 	// Preconditions says who compares preconditions now; nil if that does not depend on what the backend was seen to do.
 	Preconditions *Preconditions `json:"preconditions,omitempty"`
 	// Policies are in the order in which they run: mutating ones, conventions, validating ones. Policies
 	// that run for no request at all come last.
-	Policies []Outlook `json:"policies"`
-	Limits   []Outlook `json:"limits"`
+	Policies []Applicability `json:"policies"`
+	Limits   []Applicability `json:"limits"`
 }
 
 // Preconditions say who compares If-Match and its like under `preconditions: Auto`.
@@ -43,8 +43,8 @@ type Route struct {
 	Listener string `json:"listener,omitempty"`
 }
 
-// About says which resource a request is about.
-type About struct {
+// RequestResource is the resource of a request.
+type RequestResource struct {
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Version     string `json:"version,omitempty"`
@@ -58,8 +58,8 @@ type About struct {
 	IsDescribed bool `json:"isDescribed"`
 }
 
-// Outlook says whether a policy, one of its bindings or a limit applies to a request.
-type Outlook struct {
+// Applicability says whether a policy, one of its bindings or a limit applies to a request.
+type Applicability struct {
 	// Phase is Mutating, Conventions, Validating or None.
 	Phase string `json:"phase,omitempty"`
 	Kind  string `json:"kind,omitempty"`
@@ -70,6 +70,6 @@ type Outlook struct {
 	// Applies is Yes, Maybe or No.
 	Applies string `json:"applies"`
 	// Because says why not, or what else decides.
-	Because  string    `json:"because,omitempty"`
-	Bindings []Outlook `json:"bindings,omitempty"`
+	Because  string          `json:"because,omitempty"`
+	Bindings []Applicability `json:"bindings,omitempty"`
 }

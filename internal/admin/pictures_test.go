@@ -34,7 +34,7 @@ func busy(isReady bool) admin.Status {
 				{Kind: "ValidatingAdmissionPolicyBinding", Name: "restricted-privilege-escalation-of-containers-in-every-workload.example.com"}}},
 		}},
 		Resources: []admin.Resource{{Name: "queues.messaging.example.com", Version: "v1", Kind: "Queue"}, {Name: "orders.shop.example.com", Version: "v2", Kind: "Order", Paths: []string{"/v2/orders", "/v2/orders/{name}"}}},
-		Answers:   []admin.Answers{{Resource: "orders.shop.example.com", Requests: 1234567, Refused: 123, Failed: 4, LastMinute: 777}},
+		Answers:   []admin.RequestCounts{{Resource: "orders.shop.example.com", Requests: 1234567, Refused: 123, Failed: 4, LastMinute: 777}},
 		Refusals: []admin.Refusal{
 			{Time: at, Method: "POST", Host: "127.0.0.1:8080", Path: "/apis/messaging.example.com/v1/namespaces/team-a/queues", Code: 422, Reason: "Invalid", Field: "spec.partitions"},
 			{Time: at, Method: "POST", Host: "127.0.0.1:8080", Path: "/v2/orders", Code: 429, Reason: "TooManyRequests", Policy: "sandbox-creates"},
@@ -75,8 +75,8 @@ func TestPictures(t *testing.T) {
 		Ready:  checks,
 		Status: func() admin.Status { return busy(isReady) },
 		Foresee: func(string) admin.Forecast {
-			return admin.Forecast{Route: &admin.Route{PathPrefix: "/", Upstream: "orders"}, About: &admin.About{Verb: "create", Resource: "orders", Group: "shop.example.com", Version: "v2"},
-				Policies: []admin.Outlook{{Name: "sizes", Kind: "ValidatingAdmissionPolicy", Phase: "Validating", Applies: "Maybe", Because: "if its matchConditions hold"}}}
+			return admin.Forecast{Route: &admin.Route{PathPrefix: "/", Upstream: "orders"}, About: &admin.RequestResource{Verb: "create", Resource: "orders", Group: "shop.example.com", Version: "v2"},
+				Policies: []admin.Applicability{{Name: "sizes", Kind: "ValidatingAdmissionPolicy", Phase: "Validating", Applies: "Maybe", Because: "if its matchConditions hold"}}}
 		},
 		Playground: &admin.Playground{Ask: play.Ask, Examples: func() (any, error) { return playground.Examples() }},
 	}))

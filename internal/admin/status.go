@@ -29,8 +29,8 @@ type Status struct {
 	RateLimits    []RateLimit   `json:"rateLimits"`
 	RequestLimits RequestLimits `json:"requestLimits"`
 	// Resources are those that the files describe; Answers counts what came of their requests.
-	Resources []Resource `json:"resources"`
-	Answers   []Answers  `json:"answers"`
+	Resources []Resource      `json:"resources"`
+	Answers   []RequestCounts `json:"answers"`
 	// Refusals are the last requests that were refused, the newest first.
 	Refusals []Refusal `json:"refusals"`
 	// Operations are what the files describe of APIs.

@@ -68,12 +68,12 @@ func wholeStatus() admin.Status {
 func forecast(request string) admin.Forecast {
 	return admin.Forecast{
 		Request: request, Route: &admin.Route{Name: "shop", PathPrefix: "/", Upstream: "orders"},
-		About: &admin.About{Verb: "create", Resource: "orders", Path: "/v2/orders"},
-		Policies: []admin.Outlook{{
+		About: &admin.RequestResource{Verb: "create", Resource: "orders", Path: "/v2/orders"},
+		Policies: []admin.Applicability{{
 			Phase: "Validating", Kind: "ValidatingAdmissionPolicy", Name: "sizes", Applies: "Maybe", Because: "if its matchConditions hold",
-			Bindings: []admin.Outlook{{Name: "team-b", Applies: "No", Because: "namespaceSelector does not select the namespace 'team-a'"}},
+			Bindings: []admin.Applicability{{Name: "team-b", Applies: "No", Because: "namespaceSelector does not select the namespace 'team-a'"}},
 		}},
-		Limits: []admin.Outlook{{Kind: "RateLimitPolicy", Name: "per-client", Applies: "Yes"}},
+		Limits: []admin.Applicability{{Kind: "RateLimitPolicy", Name: "per-client", Applies: "Yes"}},
 	}
 }
 

@@ -25,7 +25,7 @@ type Event struct {
 	Sources  []string // the client's address, and the proxies between
 	Agent    string   // the User-Agent
 	Object   Reference
-	Answer   Answer
+	Answer   Response
 	Received time.Time
 	At       time.Time // when the stage was reached
 
@@ -40,8 +40,8 @@ type Event struct {
 // A Reference has what only the object of a request shows.
 type Reference struct{ Namespace, Name, UID, ResourceVersion string }
 
-// An Answer is the answer that the client got. The zero value is no answer yet.
-type Answer struct {
+// A Response is the answer that the client got. The zero value is no answer yet.
+type Response struct {
 	Code int
 	// Status has the members of the Status that was the answer; nil for any other answer.
 	Status *Status
@@ -198,7 +198,7 @@ func either(a, b string) string {
 	return b
 }
 
-func (w *writer) answer(a *Answer) {
+func (w *writer) answer(a *Response) {
 	if a.Code == 0 {
 		return
 	}

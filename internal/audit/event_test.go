@@ -31,7 +31,7 @@ func fullEvent() *Event {
 		},
 		Sources: []string{"10.0.0.1", "::1"}, Agent: string(bytes.Repeat([]byte("a"), 1030)),
 		Object:        Reference{Namespace: "not this", Name: "o-1", UID: "u", ResourceVersion: "12"},
-		Answer:        Answer{403, &Status{"Failure", "no\nway", "Forbidden", []byte(`{"name":"o-1"}`)}},
+		Answer:        Response{403, &Status{"Failure", "no\nway", "Forbidden", []byte(`{"name":"o-1"}`)}},
 		RequestObject: []byte("{\n  \"a\": 1.00\n}"), ResponseObject: []byte(`{"kind":"Status"}`),
 		Received: received, At: received.Add(1500 * time.Microsecond),
 		Configuration: "0a1b", Policies: "2c3d",

@@ -122,7 +122,7 @@ func (s *Server) serveDescribed(w http.ResponseWriter, r *http.Request, d *descr
 	path = strings.TrimSuffix(path, "/")
 	success := s.successOf(r, d)
 	if success != nil {
-		w = &documentedAnswer{ResponseWriter: w, codes: success.Codes}
+		w = &documentedResponse{ResponseWriter: w, codes: success.Codes}
 	}
 	switch {
 	case d.isOperation:

@@ -50,14 +50,14 @@ func successesOf(all []resource.Success) map[operation]*resource.Success {
 }
 
 // A documented answer has a status code that the document declares, in place of one of the server's own.
-type documentedAnswer struct {
+type documentedResponse struct {
 	http.ResponseWriter
 	codes   []int
 	isEmpty bool
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *documentedAnswer) WriteHeader(code int) {
+func (a *documentedResponse) WriteHeader(code int) {
 	if code >= 200 && code < 300 && !slices.Contains(a.codes, code) {
 		code = a.codes[0]
 	}
@@ -69,7 +69,7 @@ func (a *documentedAnswer) WriteHeader(code int) {
 }
 
 // Write implements http.ResponseWriter.
-func (a *documentedAnswer) Write(body []byte) (int, error) {
+func (a *documentedResponse) Write(body []byte) (int, error) {
 	if a.isEmpty {
 		return len(body), nil
 	}
@@ -77,7 +77,7 @@ func (a *documentedAnswer) Write(body []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (a *documentedAnswer) Flush() {
+func (a *documentedResponse) Flush() {
 	if f, can := a.ResponseWriter.(http.Flusher); can {
 		f.Flush()
 	}

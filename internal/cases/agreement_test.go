@@ -9,7 +9,7 @@ import (
 
 // played returns the result of a case answered with the given code, when the real server said want.
 func played(id string, want, got int) *Result {
-	r := &Result{Case: &Case{ID: id, Expect: Answer{Code: want, Reason: ptr("R")}}, Got: Answer{Code: got, Reason: ptr("R")}}
+	r := &Result{Case: &Case{ID: id, Expect: Response{Code: want, Reason: ptr("R")}}, Got: Response{Code: got, Reason: ptr("R")}}
 	r.compare()
 	return r
 }
@@ -70,7 +70,7 @@ func TestLedger(t *testing.T) {
 
 func TestLedgerOfObjects(t *testing.T) {
 	result := func(id string, code int, got string) *Result {
-		r := &Result{Case: &Case{ID: id, Expect: Answer{Code: 200, Object: []byte(`{"a":1}`)}}, Got: Answer{Code: code, Object: []byte(got)}}
+		r := &Result{Case: &Case{ID: id, Expect: Response{Code: 200, Object: []byte(`{"a":1}`)}}, Got: Response{Code: code, Object: []byte(got)}}
 		r.compare()
 		return r
 	}

@@ -29,10 +29,10 @@ type Case struct {
 	Request Request   `json:"request"`
 	Follow  []Request `json:"follow"`
 
-	Expect Answer `json:"expect"`
+	Expect Response `json:"expect"`
 	// ExpectKube is the full Kubernetes API server's answer if it differs from Expect; nil if it
 	// does not.
-	ExpectKube *Answer `json:"expectKube"`
+	ExpectKube *Response `json:"expectKube"`
 	// Oracle names the server that gave Expect.
 	Oracle string `json:"oracle"`
 	Note   string `json:"note"`
@@ -61,8 +61,8 @@ type User struct {
 	Groups []string `json:"groups"`
 }
 
-// An Answer is a recorded or received response.
-type Answer struct {
+// A Response is a recorded or received response.
+type Response struct {
 	// Code is the HTTP status; 0 means that the connection was closed without an answer.
 	Code        int      `json:"code"`
 	ContentType string   `json:"contentType"`
@@ -80,7 +80,7 @@ type Answer struct {
 	RawBody *string `json:"rawBody"`
 
 	// Follow are the recorded answers to the Follow requests.
-	Follow []Answer `json:"follow"`
+	Follow []Response `json:"follow"`
 }
 
 // A Cause is one entry of a Status' details.causes.

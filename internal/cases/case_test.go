@@ -35,13 +35,13 @@ func TestRead(t *testing.T) {
 			Headers: map[string]string{"Accept": "*/*"}, User: &User{Name: "u", Groups: []string{"g"}},
 		},
 		Follow: []Request{{Method: "GET", Path: "/f"}},
-		Expect: Answer{
+		Expect: Response{
 			Code: 422, ContentType: "application/json", Warnings: []string{"w"}, Reason: ptr("Invalid"), Message: "m",
-			Causes: []Cause{{Reason: "r", Message: "cm", Field: "f"}}, Follow: []Answer{{Code: 200, Object: []byte(`{"x":1}`)}},
+			Causes: []Cause{{Reason: "r", Message: "cm", Field: "f"}}, Follow: []Response{{Code: 200, Object: []byte(`{"x":1}`)}},
 		},
-		ExpectKube: &Answer{Code: 404, RawBody: ptr("no")}, Oracle: "o", OrderUnstable: true,
+		ExpectKube: &Response{Code: 404, RawBody: ptr("no")}, Oracle: "o", OrderUnstable: true,
 	}, {
-		ID: "b", Request: Request{Method: "GET", Path: "/", RawBodyBase64: ptr("AAE=")}, Expect: Answer{RawBody: ptr("closed")},
+		ID: "b", Request: Request{Method: "GET", Path: "/", RawBodyBase64: ptr("AAE=")}, Expect: Response{RawBody: ptr("closed")},
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

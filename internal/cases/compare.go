@@ -48,8 +48,8 @@ func (d Difference) String() string {
 // A Result has what came of playing a case.
 type Result struct {
 	Case        *Case
-	Setup       []Answer // answers to the setup requests
-	Got         Answer   // the answer, with those to the requests that follow
+	Setup       []Response // answers to the setup requests
+	Got         Response   // the answer, with those to the requests that follow
 	Differences []Difference
 }
 
@@ -80,7 +80,7 @@ func (r *Result) compare() {
 	}
 }
 
-func (r *Result) against(want *Answer) []Difference {
+func (r *Result) against(want *Response) []Difference {
 	all := compareAnswers(nil, 0, want, &r.Got, r.Case.OrderUnstable)
 	for i := range min(len(want.Follow), len(r.Got.Follow)) {
 		all = compareAnswers(all, i+1, &want.Follow[i], &r.Got.Follow[i], r.Case.OrderUnstable)
@@ -88,7 +88,7 @@ func (r *Result) against(want *Answer) []Difference {
 	return all
 }
 
-func compareAnswers(to []Difference, step int, want, got *Answer, anyOrder bool) []Difference {
+func compareAnswers(to []Difference, step int, want, got *Response, anyOrder bool) []Difference {
 	differs := func(a Aspect, w, g any) {
 		to = append(to, Difference{step, a, fmt.Sprint(w), fmt.Sprint(g)})
 	}
@@ -122,7 +122,7 @@ func compareAnswers(to []Difference, step int, want, got *Answer, anyOrder bool)
 // the second is the same field. The denials of policies name no field there; causes that the
 // gateway derives come on top and do not count, and neither do the items that a rule's demand on a
 // list fails for.
-func fieldSet(a *Answer) []string {
+func fieldSet(a *Response) []string {
 	set := map[string]bool{}
 	for _, c := range a.Causes {
 		field := strings.TrimPrefix(c.Field, ".")
@@ -134,7 +134,7 @@ func fieldSet(a *Answer) []string {
 }
 
 // isItem reports whether a cause is one that the message does not repeat, for an item of the field that another one names.
-func (a *Answer) isItem(c Cause) bool {
+func (a *Response) isItem(c Cause) bool {
 	if strings.Contains(a.Message, c.Field+": "+c.Message) {
 		return false
 	}
@@ -146,7 +146,7 @@ const denial = "ValidatingAdmissionPolicy '"
 
 // sameMessage compares messages; if the order of causes is random, it compares the causes in any
 // order. Kubernetes names the first denial alone, the gateway further ones after it.
-func sameMessage(want, got *Answer, anyOrder bool) bool {
+func sameMessage(want, got *Response, anyOrder bool) bool {
 	if first, _, more := strings.Cut(got.Message, "; "+denial); more && strings.Contains(want.Message, denial) {
 		return matches(want.Message, first)
 	}

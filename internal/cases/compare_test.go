@@ -31,21 +31,21 @@ func TestMatches(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	const denial = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
-	failure := func(reason, message string, causes ...Cause) Answer {
-		return Answer{Code: 422, Reason: &reason, Message: message, Causes: causes}
+	failure := func(reason, message string, causes ...Cause) Response {
+		return Response{Code: 422, Reason: &reason, Message: message, Causes: causes}
 	}
-	object := func(json string) Answer { return Answer{Code: 200, Object: []byte(json)} }
+	object := func(json string) Response { return Response{Code: 200, Object: []byte(json)} }
 	for _, c := range []struct {
 		name      string
-		want, got Answer
+		want, got Response
 		anyOrder  bool
 		aspects   []Aspect
 	}{
 		{name: "the same failure", want: failure("Invalid", "m", Cause{Field: "a"}), got: failure("Invalid", "m", Cause{Field: "a"})},
-		{name: "another code", want: Answer{Code: 404}, got: Answer{Code: 400}, aspects: []Aspect{Code}},
-		{name: "a reason where none is recorded", want: Answer{Code: 422, RawBody: ptr("text")}, got: failure("NotFound", "m")},
+		{name: "another code", want: Response{Code: 404}, got: Response{Code: 400}, aspects: []Aspect{Code}},
+		{name: "a reason where none is recorded", want: Response{Code: 422, RawBody: ptr("text")}, got: failure("NotFound", "m")},
 		{name: "another reason", want: failure("Invalid", "m"), got: failure("BadRequest", "m"), aspects: []Aspect{Reason}},
-		{name: "no Status", want: failure("Invalid", "m"), got: Answer{Code: 422, RawBody: ptr("text")}, aspects: []Aspect{Reason, Message}},
+		{name: "no Status", want: failure("Invalid", "m"), got: Response{Code: 422, RawBody: ptr("text")}, aspects: []Aspect{Reason, Message}},
 		{
 			name: "fields are a set, without the pseudo-field and leading dots",
 			want: failure("Invalid", "m", Cause{Field: ".spec.a"}, Cause{Field: "<nil>"}, Cause{Field: "spec.b"}, Cause{Field: "spec.b"}),
@@ -87,7 +87,7 @@ func TestCompare(t *testing.T) {
 		{name: "a member too many", want: object(`{"a":1}`), got: object(`{"a":1,"b":null}`), aspects: []Aspect{Object}},
 		{name: "the order of items", want: object(`[1,2]`), got: object(`[2,1]`), aspects: []Aspect{Object}},
 		{name: "another type", want: object(`{"a":{}}`), got: object(`{"a":[]}`), aspects: []Aspect{Object}},
-		{name: "no object", want: object(`{"a":1}`), got: Answer{Code: 200, RawBody: ptr("")}, aspects: []Aspect{Object}},
+		{name: "no object", want: object(`{"a":1}`), got: Response{Code: 200, RawBody: ptr("")}, aspects: []Aspect{Object}},
 		{
 			name: "metadata that differs from run to run",
 			want: object(`{"metadata":{"name":"a"}}`),
@@ -110,8 +110,8 @@ func TestCompare(t *testing.T) {
 			got:  object(`{"kind":"Table","rows":[{"cells":["a"],"object":{"metadata":{"name":"a","uid":"u"}}}]}`),
 		},
 		{name: "masks in objects", want: object(`{"metadata":{"name":"x-$RANDOM"}}`), got: object(`{"metadata":{"name":"x-bcdfg"}}`)},
-		{name: "warnings in any order", want: Answer{Warnings: []string{"a", "b"}}, got: Answer{Warnings: []string{"b", "a"}}},
-		{name: "a warning is missing", want: Answer{Warnings: []string{"a"}}, got: Answer{}, aspects: []Aspect{Warnings}},
+		{name: "warnings in any order", want: Response{Warnings: []string{"a", "b"}}, got: Response{Warnings: []string{"b", "a"}}},
+		{name: "a warning is missing", want: Response{Warnings: []string{"a"}}, got: Response{}, aspects: []Aspect{Warnings}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := Result{Case: &Case{Expect: c.want, OrderUnstable: c.anyOrder}, Got: c.got}
@@ -129,10 +129,10 @@ func TestCompare(t *testing.T) {
 
 func TestCompareFollowAndKube(t *testing.T) {
 	c := Case{
-		Expect:     Answer{Code: 201, Follow: []Answer{{Code: 200}, {Code: 404}}},
-		ExpectKube: &Answer{Code: 404, Reason: ptr("NotFound")},
+		Expect:     Response{Code: 201, Follow: []Response{{Code: 200}, {Code: 404}}},
+		ExpectKube: &Response{Code: 404, Reason: ptr("NotFound")},
 	}
-	r := Result{Case: &c, Got: Answer{Code: 201, Follow: []Answer{{Code: 200}, {Code: 200}}}}
+	r := Result{Case: &c, Got: Response{Code: 201, Follow: []Response{{Code: 200}, {Code: 200}}}}
 	r.compare()
 	if got, want := r.Explain(Aspects()...), "follow 2: code: want 404, got 200"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -140,7 +140,7 @@ func TestCompareFollowAndKube(t *testing.T) {
 	if r.Agrees(Code) || !r.Agrees(Reason) {
 		t.Error("a difference in an answer that follows must count, in its aspect alone")
 	}
-	r = Result{Case: &c, Got: Answer{Code: 404, Reason: ptr("NotFound")}}
+	r = Result{Case: &c, Got: Response{Code: 404, Reason: ptr("NotFound")}}
 	r.compare()
 	if len(r.Differences) != 0 {
 		t.Errorf("the full server's answer must be agreement too: %v", r.Differences)

@@ -83,7 +83,7 @@ type session struct {
 }
 
 // send sends one request and reads its answer. A connection closed without an answer is an Answer with code 0.
-func (s *session) send(r *Request) (_ *Answer, err error) {
+func (s *session) send(r *Request) (_ *Response, err error) {
 	head, body, err := s.render(r)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *session) send(r *Request) (_ *Answer, err error) {
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) && writeErr == nil && !isReset(err) {
 			return nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 		}
-		return &Answer{}, nil
+		return &Response{}, nil
 	}
 	defer func() {
 		if e := response.Body.Close(); err == nil {
@@ -183,8 +183,8 @@ func (s *session) remember(h http.Header, body []byte) {
 }
 
 // answerOf puts a response into the form in which answers are recorded.
-func answerOf(response *http.Response, raw []byte) *Answer {
-	a := &Answer{Code: response.StatusCode, ContentType: response.Header.Get("Content-Type"), Warnings: response.Header.Values("Warning")}
+func answerOf(response *http.Response, raw []byte) *Response {
+	a := &Response{Code: response.StatusCode, ContentType: response.Header.Get("Content-Type"), Warnings: response.Header.Values("Warning")}
 	media, _, err := mime.ParseMediaType(a.ContentType)
 	if err != nil || media != "application/json" || len(raw) == 0 || !json.Valid(raw) {
 		text := string(raw)

@@ -80,9 +80,9 @@ func TestPlay(t *testing.T) {
 			Headers: map[string]string{"Accept": "image/png"}, User: &User{Name: "alice"},
 		},
 		Follow: []Request{{Method: "GET", Path: "http://evil.example/b"}},
-		Expect: Answer{
+		Expect: Response{
 			Code: 422, Reason: ptr("Invalid"), Message: "m", Causes: []Cause{{Field: "spec.x"}}, Warnings: []string{`299 - "b"`, `299 - "a"`},
-			Follow: []Answer{{Code: 404, RawBody: ptr("404 page not found\n")}},
+			Follow: []Response{{Code: 404, RawBody: ptr("404 page not found\n")}},
 		},
 	}
 	player := Player{Address: address, Identify: func(u User) []Header { return []Header{{"X-Remote-User", u.Name}} }}
@@ -96,10 +96,10 @@ func TestPlay(t *testing.T) {
 	if len(result.Setup) != 1 || result.Setup[0].Code != 201 {
 		t.Errorf("setup: got %+v", result.Setup)
 	}
-	want := Answer{
+	want := Response{
 		Code: 422, ContentType: json, Reason: ptr("Invalid"), Message: "m", Causes: []Cause{{"r", "c", "spec.x"}},
 		Warnings: []string{`299 - "a"`, `299 - "b"`},
-		Follow:   []Answer{{Code: 404, ContentType: "text/plain; charset=utf-8", RawBody: ptr("404 page not found\n")}},
+		Follow:   []Response{{Code: 404, ContentType: "text/plain; charset=utf-8", RawBody: ptr("404 page not found\n")}},
 	}
 	if !reflect.DeepEqual(result.Got, want) {
 		t.Errorf("got  %+v\nwant %+v", result.Got, want)
@@ -131,7 +131,7 @@ func TestPlayVersionFromETag(t *testing.T) {
 func TestPlayWithoutAnswer(t *testing.T) {
 	address, _ := serve(t, "", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\ncut")
 	player := Player{Address: address}
-	c := Case{Request: Request{Method: "GET", Path: "/"}, Expect: Answer{Code: 0}}
+	c := Case{Request: Request{Method: "GET", Path: "/"}, Expect: Response{Code: 0}}
 	result, err := player.Play(&c)
 	if err != nil || len(result.Differences) != 0 {
 		t.Errorf("a closed connection: got %+v, %v", result, err)

@@ -50,10 +50,10 @@ func compose(file string, flags Flags) (*Configuration, *manifest.Object, error)
 }
 
 // Places returns where the file has the value at a path; of a file that cannot be read the file as a whole.
-func Places(file string) func(path string) manifest.Place {
+func Places(file string) func(path string) manifest.Position {
 	objects, _ := manifest.ReadFile(file)
 	if len(objects) != 1 {
-		return func(path string) manifest.Place { return manifest.Place{File: file, Path: path} }
+		return func(path string) manifest.Position { return manifest.Position{File: file, Path: path} }
 	}
 	return objects[0].Where
 }

@@ -24,7 +24,7 @@ type Stream struct {
 // StreamOptions say where the items are and how else to process the text.
 type StreamOptions struct {
 	// Place is the place of the items.
-	Place ItemPlace
+	Place ItemLayout
 	// Path leads from the root to the list of items, by names of members; the empty path is a root that is the list.
 	Path []string
 	// Limits bound each item: its bytes, its depth, its values. What stands outside of items may be as deep, and each
@@ -45,13 +45,13 @@ type StreamOptions struct {
 // with ItemsOnly.
 var ErrOmit = errors.New("the item is left out")
 
-// ItemPlace says where the items of a text are.
-type ItemPlace uint8
+// ItemLayout says where the items of a text are.
+type ItemLayout uint8
 
 // The places of items. What is no object is no item, wherever it stands.
 const (
 	// Single is a text that is one item.
-	Single ItemPlace = iota
+	Single ItemLayout = iota
 	// Sequence is a text of any number of items, one behind the other.
 	Sequence
 	// List is a text with the items in a list.

@@ -43,7 +43,7 @@ const (
 type openToken struct {
 	kind   tokenKind
 	begin  int // in the text
-	text   textPlace
+	text   textState
 	nested int    // containers that are open within an item
 	kept   []byte // what earlier calls read of it
 	room   []byte // memory for small tokens, which is kept for the next text
@@ -52,11 +52,11 @@ type openToken struct {
 // ends forgets the token, which has been read.
 func (t *openToken) ends() { t.kind, t.kept = noToken, t.room[:0] }
 
-// textPlace is the place of the next character of a token, relative to the strings in it.
-type textPlace uint8
+// textState is the place of the next character of a token, relative to the strings in it.
+type textState uint8
 
 const (
-	outsideText textPlace = iota
+	outsideText textState = iota
 	insideText
 	afterBackslash
 )

@@ -44,7 +44,7 @@ func TestAppendRequest(t *testing.T) {
 }
 
 // answerOf reads a block in two parts.
-func answerOf(r *AnswerReader, block []byte, isTrailer bool) (text string, bad, err error) {
+func answerOf(r *ResponseReader, block []byte, isTrailer bool) (text string, bad, err error) {
 	r.Begin(nil, isTrailer)
 	for _, part := range [][]byte{block[:len(block)/2], block[len(block)/2:]} {
 		if err := r.Write(part); err != nil {
@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 		{[]string{":status: 200"}, true, "", "the answer has a pseudo header field among its trailers"},
 		{[]string{":status: 200", "a: " + strings.Repeat("x", most)}, false, "", "the head of the answer is too large"},
 	} {
-		r := NewAnswerReader(most)
+		r := NewResponseReader(most)
 		text, bad, err := answerOf(r, block(c.fields...), c.isTrailer)
 		switch {
 		case err != nil:
@@ -107,7 +107,7 @@ func FuzzAnswerBlock(f *testing.F) {
 	f.Add(block("grpc-status: 0"), true)
 	f.Add([]byte{0x88, 0x00, 0x01, 'A', 0x01, '\r'}, false)
 	f.Fuzz(func(t *testing.T, b []byte, isTrailer bool) {
-		text, bad, err := answerOf(NewAnswerReader(1<<10), b, isTrailer)
+		text, bad, err := answerOf(NewResponseReader(1<<10), b, isTrailer)
 		if err != nil || bad != nil {
 			return
 		}
@@ -120,7 +120,7 @@ func FuzzAnswerBlock(f *testing.F) {
 		if n, _, flaw := message.HeadEnd([]byte(text), 0); n != len(text) || flaw != nil {
 			t.Errorf("the head %q ends at %d, %v", text, n, flaw)
 		}
-		var a message.Answer
+		var a message.ResponseHead
 		if a.Parse([]byte(text)) == nil && (a.Chunked || a.Close || a.Upgrade != nil || !bytes.HasPrefix([]byte(text), []byte("HTTP/1.1 "))) {
 			t.Errorf("the head %q is about a connection", text)
 		}

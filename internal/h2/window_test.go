@@ -54,7 +54,7 @@ func TestReceiveWindow(t *testing.T) {
 func TestGuard(t *testing.T) {
 	at := time.Unix(1000, 0)
 	now := func() time.Time { return at }
-	g := NewGuard(10, 5, at)
+	g := NewFloodGuard(10, 5, at)
 	for i := range 10 {
 		if !g.Spend(1, now) {
 			t.Fatalf("frame %d is refused", i)

@@ -56,9 +56,10 @@ type table struct {
 }
 
 // group has the rules for the versions and subresources of a group: few.
-type group struct{ parts []part }
+type group struct{ parts []versionLists }
 
-type part struct {
+// versionLists are the lists of rules for a version and a subresource.
+type versionLists struct {
 	version, subresource string
 	lists                [actions]*List
 }
@@ -132,17 +133,17 @@ func (t *table) group(name string) *group {
 	return g
 }
 
-// part is the place for rules of a version and a subresource, which it makes.
-func (g *group) part(version, subresource string) *part {
-	i := slices.IndexFunc(g.parts, func(p part) bool { return p.version == version && p.subresource == subresource })
+// part returns the lists for a version and a subresource, which it makes if there are none.
+func (g *group) part(version, subresource string) *versionLists {
+	i := slices.IndexFunc(g.parts, func(p versionLists) bool { return p.version == version && p.subresource == subresource })
 	if i < 0 {
 		i = len(g.parts)
-		g.parts = append(g.parts, part{version: version, subresource: subresource})
+		g.parts = append(g.parts, versionLists{version: version, subresource: subresource})
 	}
 	return &g.parts[i]
 }
 
-func (p *part) add(position int32, r *Rule) {
+func (p *versionLists) add(position int32, r *Rule) {
 	for bit := range p.lists {
 		if r.Actions&(1<<bit) == 0 {
 			continue
@@ -232,11 +233,11 @@ func (x *Index) find(lists []*List, k *Key, does uint16, inAll bool) []*List {
 	return lists
 }
 
-func (p *part) is(k *Key, inAll bool) bool {
+func (p *versionLists) is(k *Key, inAll bool) bool {
 	return (p.version == k.Version || p.version == Any) && (inAll || p.subresource == k.Subresource || p.subresource == Any)
 }
 
-func (p *part) find(lists []*List, does uint16) []*List {
+func (p *versionLists) find(lists []*List, does uint16) []*List {
 	for ; does != 0; does &= does - 1 {
 		if l := p.lists[bits.TrailingZeros16(does)]; l != nil {
 			lists = append(lists, l)

@@ -141,7 +141,7 @@ func (o *Object) Assemble(d *Draft) (*Object, error) {
 	}
 	p.keep()
 	made := *o
-	made.JSON, made.parsed, made.places, made.sum = t.json, p, &t.places, nil
+	made.JSON, made.parsed, made.places, made.sum = t.json, p, &t.positionTable, nil
 	return &made, nil
 }
 
@@ -152,7 +152,7 @@ func (t *text) draft(d *Draft) {
 		t.json = append(t.json, d.literal...)
 	case !d.isOpen:
 		start := d.from.valueOffset(d.node)
-		t.appendValue(&text{json: d.from.JSON, places: *d.from.places}, start, start+len(d.node.Raw()))
+		t.appendValue(&text{json: d.from.JSON, positionTable: *d.from.places}, start, start+len(d.node.Raw()))
 	default:
 		open, end := byte('['), byte(']')
 		if d.Kind() == document.Object {

@@ -187,7 +187,7 @@ func (r *reader) addFragment(t *text) {
 		r.fail(t.position(0), "", "takes more memory than is left of `limits.bodiesInFlightBytes`: split the file, or give the gateway more memory")
 	default:
 		p.keep()
-		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, parsed: p, places: &t.places})
+		r.objects = append(r.objects, &Object{File: r.file, Kind: "fragment", JSON: t.json, parsed: p, places: &t.positionTable})
 	}
 }
 
@@ -201,7 +201,7 @@ func (r *reader) addObject(t *text, path string, depth int) {
 		r.fail(t.position(0), path, notReadable, err)
 		return
 	}
-	o := &Object{File: r.file, JSON: t.json, parsed: p, places: &t.places}
+	o := &Object{File: r.file, JSON: t.json, parsed: p, places: &t.positionTable}
 	root := d.Root()
 	if depth == 0 && isOpenAPI(root) {
 		r.addOpenAPI(o)

@@ -25,9 +25,9 @@ type Object struct {
 	// JSON is the object as compact JSON, members in the file's order, numbers unrounded.
 	JSON []byte
 
-	parsed *parsed // of JSON
-	places *places // in JSON
-	sum    *Sum    // nil until it is asked for
+	parsed *parsed        // of JSON
+	places *positionTable // in JSON
+	sum    *Sum           // nil until it is asked for
 }
 
 // Document is the object as it was parsed from JSON. It must not be edited or released.

@@ -26,8 +26,8 @@ func (o *Object) nearest(path string) document.Node {
 	return at
 }
 
-// A Place is the position of a value of an object.
-type Place struct {
+// A Position is the position of a value of an object.
+type Position struct {
 	File string
 	// Line and Column count lines and characters from 1; 0 means all of them.
 	Line, Column int
@@ -37,11 +37,11 @@ type Place struct {
 
 // Where returns the place of the value at a field path, in the line that [Object.Line] returns. The file is that of the
 // object, unless the object was assembled of several ones.
-func (o *Object) Where(path string) Place {
+func (o *Object) Where(path string) Position {
 	n := o.nearest(path)
 	offset, _ := n.Offset()
 	at := o.position(n)
-	p := Place{o.File, at.line, at.column, path}
+	p := Position{o.File, at.line, at.column, path}
 	if file := o.places.file(offset); file != "" {
 		p.File = file
 		if within, isFile := strings.CutPrefix(path, FilesKey+"["+file+"]"); isFile {

@@ -24,7 +24,7 @@ func (o *Object) Sum() Sum {
 }
 
 // addTo adds the table to a hash, lines counted from the first.
-func (p *places) addTo(h hash.Hash) {
+func (p *positionTable) addTo(h hash.Hash) {
 	first := uint32(0)
 	if len(p.files) == 0 && len(p.marks) > 0 {
 		first = p.marks[0].line

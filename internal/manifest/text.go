@@ -9,7 +9,7 @@ import (
 // A text is compact JSON while it is written, with the table of its lines.
 type text struct {
 	json []byte
-	places
+	positionTable
 	bare bool // positions are not needed
 	last mark // of the last member or item, whether it is among the marks or not
 }

@@ -36,11 +36,11 @@ const timesFree, timesFreeOfLarge = 15, 7
 
 // A Budget is the memory that all requests together may hold. It is safe for concurrent use.
 type Budget struct {
-	limit  int64
-	used   atomic.Int64
-	peak   atomic.Int64
-	flight atomic.Int64 // see Hold
-	gate   gate
+	limit    int64
+	used     atomic.Int64
+	peak     atomic.Int64
+	inFlight atomic.Int64 // see Hold
+	gate     gate
 	// shares are the clients' of what waits for them.
 	shares shares
 }
@@ -71,8 +71,8 @@ func (h *Holder) Held() int64 { return h.held.Load() }
 // Hold asks for n bytes for what a client has under way: a connection, or a request in flight, beyond what its [Reservation]
 // counts. A nil holder is a client that is not known. Hold reports whether they may be taken.
 func (b *Budget) Hold(n int, by *Holder) bool {
-	if b.fits(b.used.Load()+b.flight.Load(), int64(n), b.limit, timesFree, by) {
-		b.flight.Add(int64(n)) // two at once may take a little more than there is
+	if b.fits(b.used.Load()+b.inFlight.Load(), int64(n), b.limit, timesFree, by) {
+		b.inFlight.Add(int64(n)) // two at once may take a little more than there is
 		by.add(int64(n))
 		return true
 	}
@@ -81,13 +81,13 @@ func (b *Budget) Hold(n int, by *Holder) bool {
 
 // Release gives back what Hold granted.
 func (b *Budget) Release(n int, by *Holder) {
-	b.flight.Add(-int64(n))
+	b.inFlight.Add(-int64(n))
 	by.add(-int64(n))
 }
 
 // Charge counts n bytes, which the budget counts already, for a client. It reports whether the client may hold so much.
 func (b *Budget) Charge(n int, by *Holder) bool {
-	if !b.fits(b.used.Load()+b.flight.Load()-int64(n), int64(n), b.limit, timesFree, by) {
+	if !b.fits(b.used.Load()+b.inFlight.Load()-int64(n), int64(n), b.limit, timesFree, by) {
 		return false
 	}
 	by.add(int64(n))
@@ -98,10 +98,10 @@ func (b *Budget) Charge(n int, by *Holder) bool {
 func (b *Budget) Discharge(n int, by *Holder) { by.add(-int64(n)) }
 
 // InFlight is the number of bytes that connections and requests in flight take, beyond InUse.
-func (b *Budget) InFlight() int64 { return b.flight.Load() }
+func (b *Budget) InFlight() int64 { return b.inFlight.Load() }
 
 // IsShort reports whether more than half of the budget is taken, so that each client is limited to its share.
-func (b *Budget) IsShort() bool { return b.used.Load()+b.flight.Load() > b.limit/2 }
+func (b *Budget) IsShort() bool { return b.used.Load()+b.inFlight.Load() > b.limit/2 }
 
 // fits reports whether n bytes more than are taken may be, up to a limit, and to so many times what is free.
 func (b *Budget) fits(taken, n, limit, times int64, by *Holder) bool {
@@ -123,7 +123,7 @@ func (b *Budget) reserve(n, limit int64, by *Holder) bool {
 	}
 	for {
 		used := b.used.Load()
-		if !b.fits(used+b.flight.Load(), n, limit, times, by) {
+		if !b.fits(used+b.inFlight.Load(), n, limit, times, by) {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {

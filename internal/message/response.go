@@ -21,8 +21,8 @@ type Response struct {
 	// stream.
 	bytes       []byte
 	start, head int
-	index       Answer // of the head, if isIndexed
-	removed     int    // lines of the index that are still in bytes
+	index       ResponseHead // of the head, if isIndexed
+	removed     int          // lines of the index that are still in bytes
 	isIndexed   bool
 	body        bodyKind
 	apart       []byte // the body, if it is apart
@@ -179,7 +179,7 @@ func (r *Response) Receive(status int, head []byte) {
 }
 
 // ReceiveParsed makes the response an answer of a backend whose head was parsed. Lines that end here are left out of it.
-func (r *Response) ReceiveParsed(a *Answer, head []byte) {
+func (r *Response) ReceiveParsed(a *ResponseHead, head []byte) {
 	r.Receive(a.Status, head[a.Compact(head):])
 	r.noLocation = !a.HasLocation
 }
@@ -248,7 +248,7 @@ func (r *Response) BecomeNotModified() {
 }
 
 // indexed returns the index of the head.
-func (r *Response) indexed() *Answer {
+func (r *Response) indexed() *ResponseHead {
 	if !r.isIndexed {
 		_ = r.index.Parse(r.bytes[r.start:r.head]) // a head that came was good, and so is one that was made
 		r.isIndexed = true

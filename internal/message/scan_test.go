@@ -140,7 +140,7 @@ func FuzzRead(f *testing.F) {
 		} else if n != 0 || len(got.Headers()) > 0 || got.Method != nil || got.Target != nil {
 			t.Fatalf("%q: %d, %+v", b, n, got)
 		}
-		var one, other Answer
+		var one, other ResponseHead
 		n = one.Read(b)
 		if isWhole && other.Parse(b[:end]) == nil {
 			if n != end || !reflect.DeepEqual(one, other) {

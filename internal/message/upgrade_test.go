@@ -39,7 +39,7 @@ func TestUpgrade(t *testing.T) {
 		"HTTP/1.0 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: a\r\n\r\n":       "",
 		"HTTP/1.1 200 OK\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n": "",
 	} {
-		var a Answer
+		var a ResponseHead
 		if err := a.Parse([]byte(head)); err != nil {
 			t.Fatal(err)
 		}

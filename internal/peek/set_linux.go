@@ -17,12 +17,12 @@ type Set struct {
 	sweepEvery time.Duration
 
 	mu     sync.Mutex
-	places []place
+	places []slot
 	free   []int32 // places
 }
 
-// A place is a socket's in a set. What the system reports is of its turn, or of a socket that had the place before.
-type place struct {
+// A slot is the entry of a socket in a set. What the system reports is of its turn, or of a socket that had the slot before.
+type slot struct {
 	of   *Wait
 	turn int32
 }
@@ -100,7 +100,7 @@ func (s *Set) enter(w *Wait, socket syscall.RawConn, by time.Time, came func(isL
 		w.at, s.free = s.free[n-1], s.free[:n-1]
 	} else {
 		w.at = int32(len(s.places))
-		s.places = append(s.places, place{})
+		s.places = append(s.places, slot{})
 	}
 	w.socket, w.by, w.came = socket, by, came
 	p := &s.places[w.at]

@@ -18,17 +18,17 @@ type Example struct {
 	// Name is the path of the file in the library, without its ending.
 	Name string `json:"name"`
 	// About is the comment at the beginning of the file.
-	About    string   `json:"about"`
-	Question Question `json:"question"`
+	About    string `json:"about"`
+	Question Input  `json:"question"`
 }
 
 // demos are requests for the policies of the demo, which have no tests beside them.
 var demos = []Example{
-	{Name: "demo/queues", Question: Question{
+	{Name: "demo/queues", Question: Input{
 		Path: "/apis/messaging.example.com/v1/namespaces/team-a/queues", Method: "POST",
 		Body: `{"metadata":{"name":"payments"},"spec":{"owner":"billing","delivery":"Ordered","partitions":100}}`,
 	}},
-	{Name: "demo/orders", Question: Question{
+	{Name: "demo/orders", Question: Input{
 		Path: "/v2/orders", Method: "POST",
 		Body: `{"id":"o1","customer":"team-a","lines":[{"sku":"tea","unitPriceCents":450}],"status":{"phase":"Delivered"}}`,
 	}},
@@ -95,8 +95,8 @@ func exampleOf(name string) (Example, error) {
 }
 
 // questionOf returns the question that a case asks, without the policies.
-func questionOf(c *testcase.Case, dialect string) Question {
-	q := Question{Dialect: dialect, Body: indented(c.Object), Old: indented(c.Existing)}
+func questionOf(c *testcase.Case, dialect string) Input {
+	q := Input{Dialect: dialect, Body: indented(c.Object), Old: indented(c.Existing)}
 	if r := c.Request; r != nil {
 		q.Method, q.Path, q.ContentType = r.Method, r.Path, r.ContentType
 		if r.Body != nil {

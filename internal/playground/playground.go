@@ -42,8 +42,8 @@ const (
 // fileName is what findings and stories call the policies of a question.
 const fileName = "policies.yaml"
 
-// A Question is a request, and the policies that judge it.
-type Question struct {
+// An Input is a request, and the policies that judge it.
+type Input struct {
 	// Policies are the objects of a policy file, in YAML or JSON.
 	Policies string `json:"policies"`
 	// InForce asks for the policies and the configuration that the gateway has in force instead.
@@ -124,7 +124,7 @@ func (p *Playground) late() error {
 }
 
 // judge explains a question within the budget of memory.
-func (p *Playground) judge(ctx context.Context, q *policytest.Question, bytes int) (_ *story.Story, err error) {
+func (p *Playground) judge(ctx context.Context, q *policytest.ExplainRequest, bytes int) (_ *story.Story, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.options.Log.Error("a question to the playground made it panic", "panic", r, "stack", string(debug.Stack()))
@@ -153,8 +153,8 @@ func (p *Playground) judge(ctx context.Context, q *policytest.Question, bytes in
 }
 
 // read makes a question of its text.
-func (p *Playground) read(text []byte) (*policytest.Question, error) {
-	var asked Question
+func (p *Playground) read(text []byte) (*policytest.ExplainRequest, error) {
+	var asked Input
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&asked); err != nil {
@@ -179,8 +179,8 @@ func (p *Playground) read(text []byte) (*policytest.Question, error) {
 }
 
 // policiesOf begins a question with its policies.
-func (p *Playground) policiesOf(asked *Question) (*policytest.Question, error) {
-	q := &policytest.Question{Dialect: asked.Dialect}
+func (p *Playground) policiesOf(asked *Input) (*policytest.ExplainRequest, error) {
+	q := &policytest.ExplainRequest{Dialect: asked.Dialect}
 	switch {
 	case asked.Dialect != "" && asked.Dialect != "Kubernetes" && asked.Dialect != "Plain":
 		return nil, status.BadRequest("dialect: must be 'Kubernetes' or 'Plain', not '%s'", asked.Dialect)
@@ -204,7 +204,7 @@ func (p *Playground) policiesOf(asked *Question) (*policytest.Question, error) {
 }
 
 // requestOf adds the request to a question.
-func requestOf(q *policytest.Question, asked *Question) error {
+func requestOf(q *policytest.ExplainRequest, asked *Input) error {
 	body := []byte(asked.Body)
 	if asked.ContentType == "" && strings.TrimSpace(asked.Body) != "" && !json.Valid(body) {
 		made, err := policytest.ReadObjectFrom(bytes.NewReader(body), "the object")

@@ -43,7 +43,7 @@ spec: {policyName: replicas, validationActions: [Deny]}
 
 func roomy() *memory.Budget { return memory.NewBudget(1<<30, 2) }
 
-func ask(ctx context.Context, t *testing.T, p *playground.Playground, q playground.Question) (*story.Story, error) {
+func ask(ctx context.Context, t *testing.T, p *playground.Playground, q playground.Input) (*story.Story, error) {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -53,7 +53,7 @@ func ask(ctx context.Context, t *testing.T, p *playground.Playground, q playgrou
 }
 
 // refusal asks what has to be refused, and returns code and message.
-func refusal(t *testing.T, p *playground.Playground, q playground.Question) (int32, string) {
+func refusal(t *testing.T, p *playground.Playground, q playground.Input) (int32, string) {
 	t.Helper()
 	told, err := ask(t.Context(), t, p, q)
 	var refused *status.Error
@@ -66,7 +66,7 @@ func refusal(t *testing.T, p *playground.Playground, q playground.Question) (int
 // TestAsk: the answers are those of explain, with the values of expressions, the lines of the policies and the edits.
 func TestAsk(t *testing.T) {
 	p := playground.New(playground.Options{Memory: roomy()})
-	told, err := ask(t.Context(), t, p, playground.Question{Policies: replicas, Body: deployment})
+	told, err := ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: deployment})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +81,11 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	yaml := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {replicas: 2}\n"
-	if told, err = ask(t.Context(), t, p, playground.Question{Policies: replicas, Body: yaml, Old: deployment}); err != nil ||
+	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: yaml, Old: deployment}); err != nil ||
 		told.Answer.Decision != story.Admitted || told.Request.Method != "PUT" || len(told.Sent) == 0 {
 		t.Errorf("the replacement by YAML is answered with %+v, %v", told, err)
 	}
-	if told, err = ask(t.Context(), t, p, playground.Question{Policies: replicas, Old: deployment}); err != nil || told.Request.Method != "DELETE" {
+	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Old: deployment}); err != nil || told.Request.Method != "DELETE" {
 		t.Errorf("the deletion is answered with %+v, %v", told, err)
 	}
 }
@@ -94,7 +94,7 @@ func TestAsk(t *testing.T) {
 func TestFindings(t *testing.T) {
 	p := playground.New(playground.Options{Memory: roomy()})
 	unbound, _, _ := strings.Cut(replicas, "\n---")
-	told, err := ask(t.Context(), t, p, playground.Question{Policies: unbound, Body: deployment})
+	told, err := ask(t.Context(), t, p, playground.Input{Policies: unbound, Body: deployment})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestFindings(t *testing.T) {
 	if told.Answer.Decision != story.Admitted || len(told.Findings) != 1 || !strings.HasPrefix(told.Findings[0], "policies.yaml:") || !strings.Contains(told.Findings[0], want) {
 		t.Errorf("%v, findings %q, want %q", told.Answer.Decision, told.Findings, want)
 	}
-	if told, err = ask(t.Context(), t, p, playground.Question{Policies: replicas, Body: deployment}); err != nil || len(told.Findings) > 0 {
+	if told, err = ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: deployment}); err != nil || len(told.Findings) > 0 {
 		t.Errorf("findings %q, %v", told.Findings, err)
 	}
 }
@@ -111,21 +111,21 @@ func TestFindings(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	p := playground.New(playground.Options{Memory: roomy()})
 	for _, c := range []struct {
-		asked playground.Question
+		asked playground.Input
 		code  int32
 		says  string
 	}{
-		{playground.Question{}, 400, "write the object, or the path"},
-		{playground.Question{Policies: "kind: [", Body: deployment}, 422, "the policies have errors:\npolicies.yaml:2"},
-		{playground.Question{Policies: strings.Replace(replicas, "<= 3", "<=", 1), Body: deployment}, 422, "policies.yaml:8"},
-		{playground.Question{Body: "a: &a [1]\nb: *a"}, 400, "the object"},
-		{playground.Question{Body: deployment, Dialect: "Other"}, 400, "dialect: must be"},
-		{playground.Question{Path: "elsewhere", Body: deployment}, 400, "path: must be a path or a URL"},
-		{playground.Question{InForce: true, Policies: replicas, Body: deployment}, 400, "policies: must be empty"},
-		{playground.Question{Body: `{"kind":"A"}`}, 422, "apiVersion"},
-		{playground.Question{Policies: strings.Repeat("[", 100_000), Body: deployment}, 422, "policies.yaml"},
-		{playground.Question{Policies: strings.Replace(replicas, "object.spec.replicas <= 3", strings.Repeat("(", 50_000)+"1"+strings.Repeat(")", 50_000), 1), Body: deployment}, 422, "policies.yaml:8"},
-		{playground.Question{Policies: "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b]\nd: [*c, *c, *c, *c, *c, *c, *c]\n", Body: deployment}, 422, "policies.yaml"},
+		{playground.Input{}, 400, "write the object, or the path"},
+		{playground.Input{Policies: "kind: [", Body: deployment}, 422, "the policies have errors:\npolicies.yaml:2"},
+		{playground.Input{Policies: strings.Replace(replicas, "<= 3", "<=", 1), Body: deployment}, 422, "policies.yaml:8"},
+		{playground.Input{Body: "a: &a [1]\nb: *a"}, 400, "the object"},
+		{playground.Input{Body: deployment, Dialect: "Other"}, 400, "dialect: must be"},
+		{playground.Input{Path: "elsewhere", Body: deployment}, 400, "path: must be a path or a URL"},
+		{playground.Input{InForce: true, Policies: replicas, Body: deployment}, 400, "policies: must be empty"},
+		{playground.Input{Body: `{"kind":"A"}`}, 422, "apiVersion"},
+		{playground.Input{Policies: strings.Repeat("[", 100_000), Body: deployment}, 422, "policies.yaml"},
+		{playground.Input{Policies: strings.Replace(replicas, "object.spec.replicas <= 3", strings.Repeat("(", 50_000)+"1"+strings.Repeat(")", 50_000), 1), Body: deployment}, 422, "policies.yaml:8"},
+		{playground.Input{Policies: "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b]\nd: [*c, *c, *c, *c, *c, *c, *c]\n", Body: deployment}, 422, "policies.yaml"},
 	} {
 		if code, message := refusal(t, p, c.asked); code != c.code || !strings.Contains(message, c.says) || len(message) > 64<<10 {
 			t.Errorf("%.200v is refused with %d %.300s, want %d with %q", c.asked, code, message, c.code, c.says)
@@ -136,7 +136,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q is answered with %+v", text, told)
 		}
 	}
-	if _, err := ask(t.Context(), t, p, playground.Question{Policies: replicas, Body: deployment}); err != nil {
+	if _, err := ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: deployment}); err != nil {
 		t.Error(err)
 	}
 }
@@ -178,23 +178,23 @@ func TestReachesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := playground.New(playground.Options{Memory: roomy()})
-	if code, message := refusal(t, p, playground.Question{Policies: fmt.Sprintf(asking, url), Body: deployment}); code != 422 || !strings.Contains(message, "spec.allowedHosts: must be empty") {
+	if code, message := refusal(t, p, playground.Input{Policies: fmt.Sprintf(asking, url), Body: deployment}); code != 422 || !strings.Contains(message, "spec.allowedHosts: must be empty") {
 		t.Errorf("http.send is refused with %d %s", code, message)
 	}
 	bundle := strings.NewReplacer("  allowedHosts: [127.0.0.1]\n", "", "  rego: |\n    package a\n", "  bundle: b\n").Replace(asking[:strings.Index(asking, "    deny")])
-	if told, err := ask(t.Context(), t, p, playground.Question{Policies: bundle, Body: deployment}); err != nil || !strings.Contains(told.Reason(), "the bundle of the policy is not known") {
+	if told, err := ask(t.Context(), t, p, playground.Input{Policies: bundle, Body: deployment}); err != nil || !strings.Contains(told.Reason(), "the bundle of the policy is not known") {
 		t.Errorf("a bundle is answered with %+v, %v", told, err)
 	}
 	for _, ref := range []string{secret, filepath.Base(secret), "../" + filepath.Base(secret), "file://" + secret, url + "/a.yaml"} {
 		document := "openapi: 3.0.3\ninfo: {title: a, version: '1'}\npaths:\n  /as:\n    post:\n      requestBody: {content: {application/json: {schema: {$ref: '" + ref + "'}}}}\n      responses: {'201': {description: made}}\n"
-		told, err := ask(t.Context(), t, p, playground.Question{Policies: document, Path: "/as", Body: "{}"})
+		told, err := ask(t.Context(), t, p, playground.Input{Policies: document, Path: "/as", Body: "{}"})
 		if text := fmt.Sprint(told, err); strings.Contains(text, "the secret") {
 			t.Errorf("%s was read: %s", ref, text)
 		}
 	}
 	sourced := "apiVersion: admission-gateway.io/v1alpha1\nkind: StateSource\nmetadata: {name: others}\nspec: {path: /apis/apps/v1/deployments, mode: Poll, periodSeconds: 1}\n---\n" +
 		strings.Replace(replicas, "object.spec.replicas <= 3", "size(state.others) == 0", 1)
-	told, err := ask(t.Context(), t, p, playground.Question{Policies: sourced, Body: deployment})
+	told, err := ask(t.Context(), t, p, playground.Input{Policies: sourced, Body: deployment})
 	if err != nil || told.Answer.Decision != story.Admitted {
 		t.Errorf("a StateSource is not empty: %+v, %v", told, err)
 	}
@@ -204,7 +204,7 @@ func TestReachesNothing(t *testing.T) {
 		t.Fatal(found)
 	}
 	live := playground.New(playground.Options{Memory: roomy(), InForce: func() (*policies.Set, policytest.Service) { return set, policytest.Service{} }})
-	if code, message := refusal(t, live, playground.Question{InForce: true, Body: deployment}); code != 422 || !strings.Contains(message, "RegoPolicy 'asking'") {
+	if code, message := refusal(t, live, playground.Input{InForce: true, Body: deployment}); code != 422 || !strings.Contains(message, "RegoPolicy 'asking'") {
 		t.Errorf("policies in force that ask are refused with %d %s", code, message)
 	}
 	select {
@@ -222,12 +222,12 @@ func TestInForce(t *testing.T) {
 	}
 	current := set
 	p := playground.New(playground.Options{Memory: roomy(), InForce: func() (*policies.Set, policytest.Service) { return current, policytest.Service{} }})
-	told, err := ask(t.Context(), t, p, playground.Question{InForce: true, Path: "/apis/apps/v1/namespaces/shop/deployments", Body: deployment})
+	told, err := ask(t.Context(), t, p, playground.Input{InForce: true, Path: "/apis/apps/v1/namespaces/shop/deployments", Body: deployment})
 	if err != nil || told.Answer.Code != 422 || !strings.Contains(told.Reason(), "spec.replicas") {
 		t.Errorf("the policies in force answer %+v, %v", told, err)
 	}
 	current = nil
-	if code, message := refusal(t, p, playground.Question{InForce: true, Body: deployment}); code != 503 {
+	if code, message := refusal(t, p, playground.Input{InForce: true, Body: deployment}); code != 503 {
 		t.Errorf("before there are policies it answers %d %s", code, message)
 	}
 }
@@ -249,12 +249,12 @@ func TestOneAtATime(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() {
-		_, err := ask(ctx, t, p, playground.Question{Policies: many(150), Body: deployment})
+		_, err := ask(ctx, t, p, playground.Input{Policies: many(150), Body: deployment})
 		first <- err
 	}()
 	waitFor(t, func() bool { return budget.InUse() > 0 })
 	for range 20 {
-		if code, message := refusal(t, p, playground.Question{Body: deployment}); code != 429 || !strings.Contains(message, "one question at a time") {
+		if code, message := refusal(t, p, playground.Input{Body: deployment}); code != 429 || !strings.Contains(message, "one question at a time") {
 			t.Fatalf("a second question is answered with %d %s", code, message)
 		}
 	}
@@ -265,7 +265,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 	waitFor(t, func() bool { return budget.InUse() == 0 })
 	waitFor(t, func() bool {
-		_, err := ask(t.Context(), t, p, playground.Question{Body: deployment})
+		_, err := ask(t.Context(), t, p, playground.Input{Body: deployment})
 		return err == nil
 	})
 }
@@ -284,7 +284,7 @@ func waitFor(t *testing.T, is func() bool) {
 func TestMemory(t *testing.T) {
 	small := memory.NewBudget(8<<20, 2)
 	p := playground.New(playground.Options{Memory: small})
-	if code, message := refusal(t, p, playground.Question{Policies: replicas, Body: deployment}); code != 503 || !strings.Contains(message, "limits.bodiesInFlightBytes") {
+	if code, message := refusal(t, p, playground.Input{Policies: replicas, Body: deployment}); code != 503 || !strings.Contains(message, "limits.bodiesInFlightBytes") {
 		t.Errorf("without room it answers %d %s", code, message)
 	}
 	if small.InUse() != 0 {
@@ -294,7 +294,7 @@ func TestMemory(t *testing.T) {
 	p = playground.New(playground.Options{Memory: budget})
 	before := 0
 	for i := range 12 {
-		if _, err := ask(t.Context(), t, p, playground.Question{Policies: replicas, Body: deployment}); err != nil {
+		if _, err := ask(t.Context(), t, p, playground.Input{Policies: replicas, Body: deployment}); err != nil {
 			t.Fatal(err)
 		}
 		if i == 2 { // what is made once is there
@@ -340,7 +340,7 @@ func TestWeight(t *testing.T) {
 				}
 			}
 		}()
-		if _, err := ask(t.Context(), t, p, playground.Question{Policies: text, Body: deployment}); err != nil && !strings.Contains(err.Error(), "takes more than") {
+		if _, err := ask(t.Context(), t, p, playground.Input{Policies: text, Body: deployment}); err != nil && !strings.Contains(err.Error(), "takes more than") {
 			t.Errorf("%s: %.500v", name, err)
 		}
 		close(stop)

@@ -59,7 +59,7 @@ type Gap struct {
 // file.
 type coverage struct {
 	mu       sync.Mutex
-	observed map[place]*observed
+	observed map[fieldPosition]*observed
 	rules    map[rego.Rule]*rego.Observation
 	owners   map[owner][]rego.Rule
 }
@@ -67,7 +67,7 @@ type coverage struct {
 // owner is a policy with modules.
 type owner struct{ kind, name string }
 
-type place struct {
+type fieldPosition struct {
 	file, field string
 	line        int
 }
@@ -79,7 +79,7 @@ type observed struct {
 
 func newCoverage() *coverage {
 	return &coverage{
-		observed: map[place]*observed{}, rules: map[rego.Rule]*rego.Observation{}, owners: map[owner][]rego.Rule{},
+		observed: map[fieldPosition]*observed{}, rules: map[rego.Rule]*rego.Observation{}, owners: map[owner][]rego.Rule{},
 	}
 }
 
@@ -115,7 +115,7 @@ func (c *coverage) observe(of *policies.Compiled) {
 		if p.Program == nil {
 			continue // the modules have it
 		}
-		at := place{p.File, p.Field, p.Line}
+		at := fieldPosition{p.File, p.Field, p.Line}
 		o := c.observed[at]
 		if o == nil {
 			o = &observed{Plan: p}

@@ -15,8 +15,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/testcase"
 )
 
-// A Question asks what becomes of a request. It is a case without an expectation.
-type Question struct {
+// An ExplainRequest asks what becomes of a request. It is a case without an expectation.
+type ExplainRequest struct {
 	// Policies are the policy files and folders.
 	Policies []string
 	// Read reads them; nil if they have no owners.
@@ -36,7 +36,7 @@ type Question struct {
 
 // Explain plays a request through the gateway, in front of a backend in memory, and returns its
 // story. The error is Errors if the policies have errors. Once ctx has ended, it ends as soon as it can.
-func Explain(ctx context.Context, q *Question) (*story.Story, error) {
+func Explain(ctx context.Context, q *ExplainRequest) (*story.Story, error) {
 	from := setting{Paths: q.Policies, Dialect: q.Dialect, Objects: q.Case.Params, State: q.Case.State}
 	service := q.Service
 	service.shapesRefusals, service.isUncounted = service.Config != nil, q.Set != nil
@@ -129,7 +129,7 @@ func storyIn(r *reply, sent *request) *story.Story {
 // addLines adds to a story where in the policy files its policies are, their expressions, and what
 // keeps them from the request.
 func addLines(s *story.Story, files *source.Source) {
-	p := newPlaces(files)
+	p := newPolicyLocations(files)
 	for i := range s.Steps {
 		for j := range s.Steps[i].Policies {
 			p.add(&s.Steps[i].Policies[j])

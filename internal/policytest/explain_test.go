@@ -100,7 +100,7 @@ func agree(t *testing.T, metrics *telemetry.Telemetry, suites string, group []*c
 }
 
 // compareVerdicts says how a story differs from what happened.
-func compareVerdicts(explained, real *cases.Answer, verdicts map[story.Decision]int) string {
+func compareVerdicts(explained, real *cases.Response, verdicts map[story.Decision]int) string {
 	var s story.Story
 	if json.Unmarshal(explained.Object, &s) != nil || s.Kind != story.Kind {
 		// The head, or the path, was refused before anything was known: the explanation is the refusal.
@@ -170,7 +170,7 @@ func TestExplanationIsEscaped(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "p.yaml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q := &Question{Policies: []string{dir}}
+	q := &ExplainRequest{Policies: []string{dir}}
 	quoted := strings.ReplaceAll(evil, `"`, `\"`)
 	q.Case.Object = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b"},"data":{"a":"` + quoted + `"}}`)
 	s, err := Explain(t.Context(), q)

@@ -35,7 +35,7 @@ spec:
             - message: must be small
               rule: self.size < 9
 `
-	q := &Question{Files: []source.File{{Name: "parts.yaml", Data: []byte(definition)}}}
+	q := &ExplainRequest{Files: []source.File{{Name: "parts.yaml", Data: []byte(definition)}}}
 	q.Case.Object = []byte(`{"apiVersion":"example.com/v1","kind":"Part","metadata":{"name":"a","namespace":"b"},"spec":{"size":9}}`)
 	told, err := Explain(t.Context(), q)
 	if err != nil {

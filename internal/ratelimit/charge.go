@@ -13,9 +13,9 @@ import (
 // store decides about all of them at once. The zero value is empty; a Charges is used by one
 // goroutine, and again.
 type Charges struct {
-	list   []Charge
-	keys   []byte
-	flying bool // one of the rules bounds requests in flight
+	list           []Charge
+	keys           []byte
+	boundsInFlight bool // one of the rules bounds requests in flight
 
 	repeated Repeated
 
@@ -49,13 +49,13 @@ type Charge struct {
 	// Crowd says whether the request has its place in flight, and who took it if not.
 	Crowd Crowd
 
-	rule   *compiled
-	at     bucket
-	where  found
-	after  int64 // the arrival time if it is taken
-	by     decider
-	flight *flight // under which it is served, or waits; nil if neither
-	lane   *lane
+	rule      *compiled
+	at        bucket
+	where     bucketSlot
+	after     int64 // the arrival time if it is taken
+	by        decider
+	ruleSlots *ruleSlots // under which it is served, or waits; nil if neither
+	keySlots  *keySlots
 }
 
 // Crowd says who takes all places in flight that a rule allows.
@@ -86,11 +86,11 @@ func (c *Charge) Paced() bool { return c.Rule.Requests > 0 }
 // here reports whether the buckets of this process decide.
 func (c *Charge) here() bool { return c.Paced() && c.by == byProcess }
 
-// vacate takes from the charge its place in flight, or in a queue.
-func (c *Charge) vacate() (r *flight, l *lane) {
-	r, l = c.flight, c.lane
-	c.flight, c.lane = nil, nil
-	return r, l
+// releaseSlot takes its slot, or its place in a queue, from the charge.
+func (c *Charge) releaseSlot() (r *ruleSlots, k *keySlots) {
+	r, k = c.ruleSlots, c.keySlots
+	c.ruleSlots, c.keySlots = nil, nil
+	return r, k
 }
 
 // Exceeds reports whether the charge does not fit into a limit that only warns.
@@ -102,7 +102,7 @@ func (c *Charge) warns() bool { return c.Tried || c.Rule.Mode == Warn }
 // Reset forgets the charges and keeps their memory.
 func (c *Charges) Reset() {
 	clear(c.list)
-	c.list, c.keys, c.flying = c.list[:0], c.keys[:0], false
+	c.list, c.keys, c.boundsInFlight = c.list[:0], c.keys[:0], false
 	c.demands, c.sharing, c.failure, c.repeated = c.demands[:0], false, nil, Repeated{}
 	if cap(c.keys) > maxKeptKeys {
 		c.keys = nil
@@ -143,11 +143,11 @@ func (c *Charges) WereSent() (bool, error) {
 }
 
 // Flying reports whether one of the rules bounds requests in flight.
-func (c *Charges) Flying() bool { return c.flying }
+func (c *Charges) Flying() bool { return c.boundsInFlight }
 
 // Charge adds the charges of a request by the rules.
 func (r *Rules) Charge(c *Charges, q *Request) {
-	var to room
+	var to listBuffer
 	r.charge(c, search(r.find(to[:0], q.Info, q.Place), q.Info), q)
 }
 
@@ -169,7 +169,7 @@ func (r *Rules) charge(c *Charges, found index.Search, q *Request) {
 
 func (c *Charges) add(rule *compiled, q *Request) {
 	from := len(c.keys)
-	c.flying = c.flying || rule.limit.InFlight.bounds()
+	c.boundsInFlight = c.boundsInFlight || rule.limit.InFlight.bounds()
 	c.sharing = c.sharing || rule.limit.Sharing != nil
 	c.keys = rule.appendKey(c.keys, q)
 	by := byProcess

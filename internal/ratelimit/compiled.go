@@ -18,8 +18,8 @@ type compiled struct {
 	// id distinguishes the buckets of different rules, and of a rule before and after its terms
 	// were changed.
 	id uint64
-	// flightID does so for the requests in flight, whose number outlives a change of the bound.
-	flightID uint64
+	// slotsID does so for the requests in flight, whose number outlives a change of the bound.
+	slotsID uint64
 	// resourcesOnly: a rule that names groups, resources or namespaces is not about paths that are no resource.
 	resourcesOnly bool
 	// policy and quoted are the rule in the headers RateLimit-Policy and RateLimit.
@@ -35,7 +35,7 @@ func compile(r *Rule) *compiled {
 		expression = r.KeyProgram.Source()
 	}
 	_, _ = fmt.Fprintf(h, "%q %q %q %q", r.Name, r.Key, r.HeaderName, expression)
-	c.flightID = h.Sum64()
+	c.slotsID = h.Sum64()
 	_, _ = fmt.Fprintf(h, " %d %d %d", r.Requests, r.Period, r.Burst)
 	c.id = h.Sum64()
 	c.quoted = quoted(r.Name)

@@ -9,49 +9,49 @@ import (
 // one under each, which are then held until Leave; else the charge of a rule that has none, and nothing is held. Under
 // a rule that only warns there is always one.
 func (l *Limiter) Enter(c *Charges) (full *Charge) {
-	if !c.flying {
+	if !c.boundsInFlight {
 		return nil
 	}
-	l.flights.mu.Lock()
-	defer l.flights.mu.Unlock()
+	l.slots.mu.Lock()
+	defer l.slots.mu.Unlock()
 	return l.enter(c)
 }
 
 func (l *Limiter) enter(c *Charges) (full *Charge) {
-	f := &l.flights
+	t := &l.slots
 	for i := range c.list {
 		charge := &c.list[i]
-		if !charge.Rule.InFlight.bounds() || charge.flight != nil {
+		if !charge.Rule.InFlight.bounds() || charge.ruleSlots != nil {
 			continue
 		}
-		r := f.of(charge.rule)
-		lane := f.lane(r, l.hasher.bytes(charge.Key))
-		charge.Crowd = r.crowd(lane)
+		r := t.ruleOf(charge.rule)
+		key := t.keyOf(r, l.hasher.bytes(charge.Key))
+		charge.Crowd = r.crowd(key)
 		if charge.Crowd != NoCrowd && !charge.warns() {
-			f.forget(r, lane)
+			t.forget(r, key)
 			l.leave(c)
 			return charge
 		}
-		r.serve(lane)
-		charge.flight, charge.lane = r, lane
+		r.serve(key)
+		charge.ruleSlots, charge.keySlots = r, key
 	}
 	return nil
 }
 
 // Leave gives back what Enter or Wait gave, if anything. It may be called again.
 func (l *Limiter) Leave(c *Charges) {
-	if !c.flying {
+	if !c.boundsInFlight {
 		return
 	}
-	l.flights.mu.Lock()
-	defer l.flights.mu.Unlock()
+	l.slots.mu.Lock()
+	defer l.slots.mu.Unlock()
 	l.leave(c)
 }
 
 func (l *Limiter) leave(c *Charges) {
 	for i := range c.list {
-		if charge := &c.list[i]; charge.flight != nil {
-			l.flights.leave(charge.vacate())
+		if charge := &c.list[i]; charge.ruleSlots != nil {
+			l.slots.leave(charge.releaseSlot())
 		}
 	}
 }
@@ -77,67 +77,67 @@ func (l *Limiter) Wait(c *Charges, full *Charge, until time.Time, gone <-chan st
 			l.giveUp(full, turn, place)
 			return full
 		}
-		l.flights.mu.Lock()
-		l.flights.waiting--
+		l.slots.mu.Lock()
+		l.slots.waiting--
 		full = l.enter(c)
-		l.flights.mu.Unlock()
+		l.slots.mu.Unlock()
 	}
 	return nil
 }
 
 // line puts a request into the queue of its key under the rule of a charge; nil if that is full.
 func (l *Limiter) line(c *Charge) (turn chan struct{}, place *list.Element) {
-	f := &l.flights
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r := f.of(c.rule)
-	lane := f.lane(r, l.hasher.bytes(c.Key))
-	if lane.waiting.Len() >= r.bounds.QueueLength {
-		f.forget(r, lane)
+	t := &l.slots
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.ruleOf(c.rule)
+	key := t.keyOf(r, l.hasher.bytes(c.Key))
+	if key.waiting.Len() >= r.bounds.QueueLength {
+		t.forget(r, key)
 		return nil, nil
 	}
-	c.flight, c.lane = r, lane
-	f.waiting++
+	c.ruleSlots, c.keySlots = r, key
+	t.waiting++
 	turn = make(chan struct{})
-	place = lane.waiting.PushBack(turn)
-	r.queue(lane)
+	place = key.waiting.PushBack(turn)
+	r.queue(key)
 	r.dispatch()
 	return turn, place
 }
 
 // giveUp takes a request out of the queue, or gives back the place that it has just got.
 func (l *Limiter) giveUp(c *Charge, turn chan struct{}, place *list.Element) {
-	f := &l.flights
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.waiting--
+	t := &l.slots
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting--
 	select {
 	case <-turn:
-		f.leave(c.vacate())
+		t.leave(c.releaseSlot())
 		return
 	default:
 	}
-	r, lane := c.vacate()
-	lane.waiting.Remove(place)
-	if lane.turn != nil && lane.waiting.Len() == 0 {
-		r.ready.Remove(lane.turn)
-		lane.turn = nil
+	r, key := c.releaseSlot()
+	key.waiting.Remove(place)
+	if key.turn != nil && key.waiting.Len() == 0 {
+		r.ready.Remove(key.turn)
+		key.turn = nil
 	}
-	f.forget(r, lane)
+	t.forget(r, key)
 }
 
 // Waiting is how many requests wait now.
 func (l *Limiter) Waiting() int {
-	l.flights.mu.Lock()
-	defer l.flights.mu.Unlock()
-	return l.flights.waiting
+	l.slots.mu.Lock()
+	defer l.slots.mu.Unlock()
+	return l.slots.waiting
 }
 
 // Dropped counts a request that found no place under the rule of a charge, and returns after how many seconds it may come
 // again: more while that goes on.
 func (l *Limiter) Dropped(c *Charge, at time.Time) int {
-	l.flights.mu.Lock()
-	r := l.flights.of(c.rule)
-	l.flights.mu.Unlock()
+	l.slots.mu.Lock()
+	r := l.slots.ruleOf(c.rule)
+	l.slots.mu.Unlock()
 	return r.drops.Add(at)
 }

@@ -41,8 +41,8 @@ func (v *visitor) leave() { v.limiter.Leave(&v.Charges) }
 
 // nothing is served and nothing waits, so that no key takes memory.
 func (l *Limiter) isEmpty() bool {
-	for _, r := range l.flights.rules {
-		if r.served != 0 || len(r.lanes) != 0 || r.ready.Len() != 0 {
+	for _, r := range l.slots.rules {
+		if r.served != 0 || len(r.keys) != 0 || r.ready.Len() != 0 {
 			return false
 		}
 	}

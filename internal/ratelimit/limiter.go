@@ -13,7 +13,7 @@ const DefaultBuckets = 1 << 20
 type Limiter struct {
 	buckets int
 	store   *store
-	flights flights
+	slots   slotTable
 	hasher  hasher
 	start   time.Time
 	shared  SharedStore

@@ -125,12 +125,12 @@ func (r *Rules) findAt(lists []*index.List, at route, key *index.Key, verb uint1
 	return lists
 }
 
-// room has space for the lists of a look-up, so that it allocates nothing.
-type room [8]*index.List
+// listBuffer has space for the lists of a look-up, so that it allocates nothing.
+type listBuffer [8]*index.List
 
 // Len is how many rules may count a request that comes by a route; nil is a route that no scope names.
 func (r *Rules) Len(i *resource.Info, place *resource.Place) (n int) {
-	var to room
+	var to listBuffer
 	s := search(r.find(to[:0], i, place), i)
 	for s.Next() >= 0 {
 		n++
@@ -162,7 +162,7 @@ type Scoped struct {
 // For returns the rules for the verb and the resource or subresource of a request that comes by a route; nil if there are
 // none.
 func (r *Rules) For(i *resource.Info, place *resource.Place) *Scoped {
-	var to room
+	var to listBuffer
 	found := r.find(to[:0], i, place)
 	if len(found) == 0 {
 		return nil

@@ -28,7 +28,7 @@ func (l *Limiter) decideShared(c *Charges, now int64) Decision {
 	if d := l.decide(c, now, true); !d.Allowed() {
 		if l.shared != nil {
 			l.shared.Known(c.demands)
-			c.settle()
+			c.applyShared()
 		}
 		return c.strictest()
 	}
@@ -41,10 +41,10 @@ func (l *Limiter) decideShared(c *Charges, now int64) Decision {
 	case err != nil:
 		return l.fallBack(c, now)
 	case passes:
-		c.settle()
+		c.applyShared()
 		return Decision{}
 	}
-	c.settle()
+	c.applyShared()
 	l.giveBack(c, now)
 	return c.strictest()
 }
@@ -67,8 +67,8 @@ func (c *Charges) demand() {
 	}
 }
 
-// settle takes over what became of the demands.
-func (c *Charges) settle() {
+// applyShared copies the answers to the demands into the charges.
+func (c *Charges) applyShared() {
 	next := 0
 	for i := range c.list {
 		if charge := &c.list[i]; charge.by == byStore && charge.Paced() {

@@ -78,36 +78,36 @@ func (s *store) place(rule, hash uint64) bucket {
 	return bucket{tag: hash&^0xffff | rule&0xffff, pair: uint32(hash>>6) & (s.pairs - 1), shard: uint32(hash % shards)}
 }
 
-// found is the place at which a bucket was found. The zero value is nowhere.
-type found struct {
+// bucketSlot is the place at which a bucket was found. The zero value is nowhere.
+type bucketSlot struct {
 	tat      *int64 // in the table
 	isCached bool
 }
 
 // find returns the arrival time of a bucket, and its place. For a bucket that is nowhere it returns
 // the arrival time of the overflow, or 0.
-func (s *shard) find(b bucket) (int64, found) {
+func (s *shard) find(b bucket) (int64, bucketSlot) {
 	if s.table == nil {
-		return 0, found{}
+		return 0, bucketSlot{}
 	}
 	own := b.line()
 	for _, l := range [2]*line{&s.table[own], &s.table[own^1]} {
 		for i := range l.tags {
 			if l.tags[i] == b.tag {
-				return l.tats[i], found{tat: &l.tats[i]}
+				return l.tats[i], bucketSlot{tat: &l.tats[i]}
 			}
 		}
 	}
 	if s.cache != nil {
 		if tat, ok := s.cache.Get(b); ok {
-			return tat, found{isCached: true}
+			return tat, bucketSlot{isCached: true}
 		}
 	}
-	return s.overflow[b.rule()], found{}
+	return s.overflow[b.rule()], bucketSlot{}
 }
 
 // keep keeps the arrival time of a bucket that find did not find in the table.
-func (s *store) keep(b bucket, where found, tat, now int64) {
+func (s *store) keep(b bucket, where bucketSlot, tat, now int64) {
 	h := &s.shards[b.shard]
 	switch shared := h.overflow[b.rule()]; {
 	case where.isCached:

@@ -95,7 +95,7 @@ func (r *Refusal) appendFailure(dst []byte, c *metav1.StatusCause) []byte {
 	dst = appendText(append(dst, ','), "message", c.Message)
 	dst = appendText(append(dst, ','), "detail", status.WithoutValue(c))
 	dst = append(dst, `,"path":[`...)
-	for i, part := range parts(at) {
+	for i, part := range pathElements(at) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -118,25 +118,25 @@ func appendNumber(dst []byte, name string, value int) []byte {
 	return strconv.AppendInt(dst, int64(value), 10)
 }
 
-// A part is a member or an item in a path of fields.
-type part struct {
+// A pathElement is a member or an item in a path of fields.
+type pathElement struct {
 	text    string
 	isIndex bool
 }
 
-// parts takes a path such as 'lines[0].sku' or 'metadata.labels[a.b]' apart. Brackets that are not closed are text.
-func parts(path string) (all []part) {
+// pathElements takes a path such as 'lines[0].sku' or 'metadata.labels[a.b]' apart. Brackets that are not closed are text.
+func pathElements(path string) (all []pathElement) {
 	for path != "" {
 		switch end := strings.IndexAny(path, ".["); {
 		case path[0] == '.':
 			path = path[1:]
 		case path[0] == '[' && strings.Contains(path, "]"):
 			inside, rest, _ := strings.Cut(path[1:], "]")
-			all, path = append(all, part{inside, isIndex(inside)}), rest
+			all, path = append(all, pathElement{inside, isIndex(inside)}), rest
 		case end <= 0:
-			return append(all, part{text: path})
+			return append(all, pathElement{text: path})
 		default:
-			all, path = append(all, part{text: path[:end]}), path[end:]
+			all, path = append(all, pathElement{text: path[:end]}), path[end:]
 		}
 	}
 	return all

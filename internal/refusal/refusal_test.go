@@ -100,12 +100,12 @@ func TestCompile(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	for path, want := range map[string][]part{
+	for path, want := range map[string][]pathElement{
 		"": nil, "a": {{"a", false}}, "lines[10].sku": {{"lines", false}, {"10", true}, {"sku", false}},
 		"metadata.labels[a.b/c]": {{"metadata", false}, {"labels", false}, {"a.b/c", false}}, "[3].x": {{"3", true}, {"x", false}},
 		"a[01]": {{"a", false}, {"01", false}}, "a[": {{"a", false}, {"[", false}}, "a..b": {{"a", false}, {"b", false}}, "[]": {{"", false}},
 	} {
-		if got := parts(path); !slices.Equal(got, want) {
+		if got := pathElements(path); !slices.Equal(got, want) {
 			t.Errorf("%q: got %v, want %v", path, got, want)
 		}
 	}

@@ -43,7 +43,7 @@ func documentedAPI(t testing.TB) *Plain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewPlain(r, Reach{}, View{LeadsTo: anyPath, Reaches: anyPath})
+	return NewPlain(r, NamedResources{}, View{LeadsTo: anyPath, Reaches: anyPath})
 }
 
 // TestDocumented: the operations of a document that are no verbs of a resource are found by method and path, however

@@ -23,7 +23,7 @@ func TestMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, resolver := range map[string]Resolver{
-		"Kubernetes": registry, "Plain": NewPlain(registry, Reach{}, View{LeadsTo: anyPath, Reaches: anyPath}),
+		"Kubernetes": registry, "Plain": NewPlain(registry, NamedResources{}, View{LeadsTo: anyPath, Reaches: anyPath}),
 	} {
 		for path, want := range map[string]string{
 			"/books":          "GET, HEAD, POST, OPTIONS",

@@ -39,7 +39,7 @@ func issuesAPI(t testing.TB) *Plain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewPlain(r, Reach{}, View{LeadsTo: anyPath, Reaches: anyPath})
+	return NewPlain(r, NamedResources{}, View{LeadsTo: anyPath, Reaches: anyPath})
 }
 
 // How requests resolve by templates with further variables, objects without a collection, and
@@ -154,7 +154,7 @@ func TestMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := func(string) bool { return true }
-	plain := NewPlain(r, Reach{}, View{LeadsTo: all, Reaches: all})
+	plain := NewPlain(r, NamedResources{}, View{LeadsTo: all, Reaches: all})
 	const refused = "the request target must not contain ';'"
 	for _, test := range []struct{ request, registry, plain string }{
 		{"GET /shops/a/books/;id=5", "get ;id=5", "get ;id=5"},

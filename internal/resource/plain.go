@@ -15,7 +15,7 @@ import (
 type Plain struct {
 	registry *Registry
 	// reached are the resources at Kubernetes' paths that match blocks name, and that no file defines.
-	reached   reached
+	reached   namedMatcher
 	spellings spellings
 }
 
@@ -30,7 +30,7 @@ type View struct {
 // NewPlain describes what a route shows of an ordinary API, by the resources of a registry whose scope covers the
 // route, and by resources that match blocks name at the paths that they have on an API server. It takes
 // every resource that any route leads to, for a path of one may be spelled as another's.
-func NewPlain(r *Registry, reach Reach, v View) *Plain {
+func NewPlain(r *Registry, reach NamedResources, v View) *Plain {
 	led := reach.within(v.LeadsTo)
 	p := &Plain{reached: led.index()}
 	p.describeReach(led)
@@ -131,7 +131,7 @@ func (p *Plain) Methods() []string { return p.registry.Methods() }
 // resource is returned then, if it has objects of its own there.
 func (p *Plain) Resolve(method string, target []byte) (Info, *Resource, error) {
 	info := Undescribed(method, target)
-	if !p.spellings.any || p.spellings.isElsewhere(info.Path) {
+	if !p.spellings.any || p.spellings.isUndescribed(info.Path) {
 		return info, nil, nil
 	}
 	return p.look(method, target)

@@ -23,7 +23,7 @@ func routedAPI(t testing.TB) *Plain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewPlain(r, Reach{}, View{LeadsTo: anyPath, Reaches: anyPath})
+	return NewPlain(r, NamedResources{}, View{LeadsTo: anyPath, Reaches: anyPath})
 }
 
 // slowly finds the operation of a request by walking the list of them; "" if there is none.

@@ -60,7 +60,7 @@ func TestWithin(t *testing.T) {
 		{"neither, which the API has by other routes", View{Place{Upstream: "u", Route: "c"}, anyPath, nowhere}, "/x/../users", "", true},
 		{"neither, and not the same API", View{Place{Upstream: "u", Route: "c"}, nowhere, nowhere}, "/x/../users", "", false},
 	} {
-		info, res, err := NewPlain(r, Reach{}, tt.view).Resolve("GET", []byte(tt.path))
+		info, res, err := NewPlain(r, NamedResources{}, tt.view).Resolve("GET", []byte(tt.path))
 		group := ""
 		if res != nil {
 			group = res.Group

@@ -105,7 +105,7 @@ func spelledAPI(t testing.TB) *Plain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewPlain(r, Reach{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}}, View{LeadsTo: anyPath, Reaches: anyPath})
+	return NewPlain(r, NamedResources{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}}, View{LeadsTo: anyPath, Reaches: anyPath})
 }
 
 // spell changes how a path is spelled, at one place.

@@ -151,7 +151,7 @@ func unjudgeable(err error) string {
 }
 
 // parts returns the counts that the object belongs to.
-func (w *worker) parts(o *proxy.Outcome, group string) (parts [3]*Part) {
+func (w *worker) parts(o *proxy.Outcome, group string) (parts [3]*Counts) {
 	name := o.Info.Resource
 	if name == "" {
 		name = unknown
@@ -171,7 +171,7 @@ func (w *worker) parts(o *proxy.Outcome, group string) (parts [3]*Part) {
 }
 
 // count counts an object by its findings.
-func (w *worker) count(effects []effect, parts [3]*Part) {
+func (w *worker) count(effects []effect, parts [3]*Counts) {
 	var has [4]int64
 	for i := range effects {
 		switch effects[i].Effect {

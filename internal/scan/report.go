@@ -149,14 +149,14 @@ func (r *Report) policies() []row[PolicyTally] {
 	return rows(r.Policies, func(p *PolicyTally) int64 { return p.Denied<<20 + p.Audited + p.Failed })
 }
 
-func parts(of map[string]*Part) []row[Part] {
-	return rows(of, func(p *Part) int64 { return p.Denied + p.Unjudged })
+func parts(of map[string]*Counts) []row[Counts] {
+	return rows(of, func(p *Counts) int64 { return p.Denied + p.Unjudged })
 }
 
 // A table has counts of one kind of parts.
 type table struct {
 	Title string
-	Rows  []row[Part]
+	Rows  []row[Counts]
 }
 
 // maxRows is how many rows a table of a report has.
@@ -164,7 +164,7 @@ const maxRows = 50
 
 // tables returns the tables of the report.
 func (r *Report) tables() (all []table) {
-	add := func(title string, of map[string]*Part) {
+	add := func(title string, of map[string]*Counts) {
 		if len(of) > 0 {
 			all = append(all, table{title, firstRows(parts(of))})
 		}
@@ -179,13 +179,13 @@ func (r *Report) tables() (all []table) {
 }
 
 // firstRows returns the first rows, and one for all others.
-func firstRows(all []row[Part]) []row[Part] {
+func firstRows(all []row[Counts]) []row[Counts] {
 	if len(all) <= maxRows {
 		return all
 	}
-	rest := map[string]*Part{}
+	rest := map[string]*Counts{}
 	for _, one := range all[maxRows-1:] {
-		addParts(rest, map[string]*Part{others: one.Count})
+		addParts(rest, map[string]*Counts{others: one.Count})
 	}
-	return append(all[:maxRows-1:maxRows-1], row[Part]{others, rest[others]})
+	return append(all[:maxRows-1:maxRows-1], row[Counts]{others, rest[others]})
 }

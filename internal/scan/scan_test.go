@@ -412,8 +412,8 @@ func TestPolicyReports(t *testing.T) {
 	defer func(f func() time.Time) { now = f }(now)
 	now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	r := &Report{Tally: newTally()}
-	r.Namespaces["shop"] = &Part{Objects: 1300, Denied: 1200, Passed: 100}
-	r.Namespaces["quiet"] = &Part{Objects: 1, Passed: 1}
+	r.Namespaces["shop"] = &Counts{Objects: 1300, Denied: 1200, Passed: 100}
+	r.Namespaces["quiet"] = &Counts{Objects: 1, Passed: 1}
 	long := strings.Repeat("x", maxText)
 	for i := range 1200 {
 		f := Finding{Effect: Deny, Policy: "p", Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: strconv.Itoa(i), Message: "no"}

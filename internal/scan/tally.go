@@ -25,9 +25,9 @@ type Tally struct {
 	Skipped map[string]int64 `json:"skipped,omitempty"`
 
 	Policies   map[string]*PolicyTally `json:"policies,omitempty"`
-	Resources  map[string]*Part        `json:"resources,omitempty"`
-	Namespaces map[string]*Part        `json:"namespaces,omitempty"`
-	Groups     map[string]*Part        `json:"groups,omitempty"`
+	Resources  map[string]*Counts      `json:"resources,omitempty"`
+	Namespaces map[string]*Counts      `json:"namespaces,omitempty"`
+	Groups     map[string]*Counts      `json:"groups,omitempty"`
 }
 
 // A PolicyTally counts the objects that a policy applied to, by its decision.
@@ -39,8 +39,8 @@ type PolicyTally struct {
 	Changed  int64 `json:"changed"`
 }
 
-// A Part counts the objects of a resource, a namespace or a group.
-type Part struct {
+// Counts counts the objects of a resource, a namespace or a group.
+type Counts struct {
 	Objects  int64 `json:"objects"`
 	Denied   int64 `json:"denied"`
 	Unjudged int64 `json:"unjudged"`
@@ -53,7 +53,7 @@ type Part struct {
 func newTally() *Tally {
 	return &Tally{
 		Changes: map[string]int64{}, Skipped: map[string]int64{}, Policies: map[string]*PolicyTally{},
-		Resources: map[string]*Part{}, Namespaces: map[string]*Part{}, Groups: map[string]*Part{},
+		Resources: map[string]*Counts{}, Namespaces: map[string]*Counts{}, Groups: map[string]*Counts{},
 	}
 }
 
@@ -101,7 +101,7 @@ func addCounts(to, from map[string]int64) {
 	}
 }
 
-func addParts(to, from map[string]*Part) {
+func addParts(to, from map[string]*Counts) {
 	for name, p := range from {
 		into := part(to, name)
 		into.Objects += p.Objects
@@ -123,7 +123,7 @@ const (
 )
 
 // part returns the count of a name.
-func part(of map[string]*Part, name string) *Part {
+func part(of map[string]*Counts, name string) *Counts {
 	p := of[name]
 	if p != nil {
 		return p
@@ -134,7 +134,7 @@ func part(of map[string]*Part, name string) *Part {
 		}
 		name = others
 	}
-	p = &Part{}
+	p = &Counts{}
 	of[strings.Clone(name)] = p // which may be a part of a path
 	return p
 }

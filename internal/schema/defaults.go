@@ -127,20 +127,20 @@ func (s *Shape) noteFillings() {
 func (s *Shape) Fillable() bool { return s != nil && (s.hasDefaults || s.def != nil) }
 
 // DefaultedParts are the objects and lists that have to be read to fill in defaults, except computed ones.
-func (s *Schema) DefaultedParts() *document.Parts {
+func (s *Schema) DefaultedParts() *document.Projection {
 	if s == nil || !s.root.hasDefaults {
-		return new(document.Parts)
+		return new(document.Projection)
 	}
 	return s.root.defaultedParts()
 }
 
 // defaultedParts are nil for a shape without defaults.
-func (s *Shape) defaultedParts() *document.Parts {
+func (s *Shape) defaultedParts() *document.Projection {
 	if !s.HasDefaults() {
 		return nil
 	}
-	p := &document.Parts{
-		Members: map[string]*document.Parts{},
+	p := &document.Projection{
+		Members: map[string]*document.Projection{},
 		Others:  s.object.additional.defaultedParts(),
 		Items:   s.list.items.defaultedParts(),
 	}

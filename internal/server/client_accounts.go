@@ -39,7 +39,7 @@ type clientAccount struct {
 	users   int // the lock of the shard guards it
 
 	mu     sync.Mutex // guards what follows
-	resets h2.Guard
+	resets h2.FloodGuard
 }
 
 // open returns the account of an address, which close gives back.
@@ -54,7 +54,7 @@ func (all *clientAccounts) open(addr netip.Addr) *clientAccount {
 		if shard.all == nil {
 			shard.all = map[netip.Addr]*clientAccount{}
 		}
-		a = &clientAccount{shard: shard, network: network, resets: h2.NewGuard(clientResets, clientResetsPerSecond, time.Now())}
+		a = &clientAccount{shard: shard, network: network, resets: h2.NewFloodGuard(clientResets, clientResetsPerSecond, time.Now())}
 		shard.all[network] = a
 	}
 	a.users++

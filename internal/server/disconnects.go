@@ -25,7 +25,7 @@ type disconnectPoller struct {
 	idle    int        // looks that have found no request
 	aged    []*conn
 	turns   []uint32
-	looks   []peek.Look
+	looks   []peek.Probe
 	polls   peek.Polls
 }
 
@@ -124,9 +124,9 @@ func (p *disconnectPoller) lookAt() {
 		}
 		p.aged[known], p.turns[known] = c, p.turns[i]
 		known++
-		p.looks = append(p.looks, peek.Look{Socket: socket, ServesHalf: c.at.ServesHalf(), Reads: isOver})
+		p.looks = append(p.looks, peek.Probe{Socket: socket, ServesHalf: c.at.ServesHalf(), Reads: isOver})
 	}
-	p.polls = peek.Looks(p.looks, p.polls)
+	p.polls = peek.ProbeAll(p.looks, p.polls)
 	for i := range p.looks {
 		c := p.aged[i]
 		hasLeft := p.looks[i].HasEnded

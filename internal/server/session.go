@@ -30,12 +30,12 @@ type session struct {
 	// What follows is the reader's alone.
 	framer      *http2.Framer
 	requests    *h2.RequestReader
-	block       block    // whose frames are being read
-	frames      h2.Guard // that carry nothing
-	resets      h2.Guard // of streams
-	isInside    bool     // of a frame
-	hasSettings bool     // of the client
-	lingers     bool     // the client may be sending when the connection ends
+	block       block         // whose frames are being read
+	frames      h2.FloodGuard // that carry nothing
+	resets      h2.FloodGuard // of streams
+	isInside    bool          // of a frame
+	hasSettings bool          // of the client
+	lingers     bool          // the client may be sending when the connection ends
 	closed      [32]closedStream
 	ready       []*streamExchange // whose handlers are called once all is read that has come
 	workers     *workerPool
@@ -91,7 +91,7 @@ func newSession(c *conn) *session {
 	now := time.Now()
 	s := &session{
 		conn: c, server: c.server, workers: c.server.workers.next(), requests: h2.NewRequestReader(), lastUse: now,
-		frames: h2.NewGuard(emptyFrames, emptyFramesPerSecond, now), resets: h2.NewGuard(resetStreams, resetStreamsPerSecond, now),
+		frames: h2.NewFloodGuard(emptyFrames, emptyFramesPerSecond, now), resets: h2.NewFloodGuard(resetStreams, resetStreamsPerSecond, now),
 		receive: h2.NewReceiveWindow(h2.InitialWindow), send: h2.NewSendWindow(h2.InitialWindow),
 		initial: h2.InitialWindow, frame: dataFrame,
 	}

@@ -20,8 +20,8 @@ import (
 // maxBackendText is how many bytes of a backend's own words a Status repeats.
 const maxBackendText = 1024
 
-// BackendAnswer has the parts of a backend's error answer from which its Status is made.
-type BackendAnswer struct {
+// ErrorResponse has the parts of a backend's error answer from which its Status is made.
+type ErrorResponse struct {
 	Code        int
 	ContentType string
 	RetryAfter  string // the header as it was received: seconds or a date
@@ -37,7 +37,7 @@ type BackendAnswer struct {
 // cause of reason UnexpectedServerResponse in any case. Of JSON the usual members for a message are
 // read, of an HTML page its title. An answer that is a Status under another media type is taken as
 // it is; IsStatus finds answers that need no change at all.
-func FromBackend(a BackendAnswer) *Error {
+func FromBackend(a ErrorResponse) *Error {
 	if a.Code < 400 || a.Code > 599 {
 		return BadGateway(fmt.Sprintf("the backend answered with the code %d, which is no error code of HTTP", a.Code))
 	}
@@ -69,7 +69,7 @@ func FromBackend(a BackendAnswer) *Error {
 }
 
 // backendMessage is Kubernetes' own sentence if the code has one, else what the backend said.
-func backendMessage(a BackendAnswer, code int, said string) string {
+func backendMessage(a ErrorResponse, code int, said string) string {
 	known := a.Resource.Resource != "" && a.Name != ""
 	switch {
 	case code == http.StatusNotFound && known:

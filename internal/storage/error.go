@@ -30,7 +30,7 @@ func NewBackendError(i *resource.Info, m *message.Response) error {
 	if m.Status() < 400 {
 		return status.BadGateway("the backend answered a read of the stored object with a code that the gateway cannot use")
 	}
-	return &BackendError{refusal: status.FromBackend(status.BackendAnswer{
+	return &BackendError{refusal: status.FromBackend(status.ErrorResponse{
 		Code:        m.Status(),
 		ContentType: string(m.Header(headerContentType)),
 		RetryAfter:  string(m.Header(headerRetryAfter)),

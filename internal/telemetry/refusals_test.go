@@ -84,8 +84,8 @@ func TestAnswers(t *testing.T) {
 			}, nil)
 		}
 	}
-	all := tel.Answers()
-	if want := (Answers{Group: "g", Resource: "things", All: 12, Refused: 4, Failed: 2}); len(all) != 1 || all[0] != want {
+	all := tel.RequestCounts()
+	if want := (RequestCounts{Group: "g", Resource: "things", All: 12, Refused: 4, Failed: 2}); len(all) != 1 || all[0] != want {
 		t.Errorf("counted %+v, want %+v", all, want)
 	}
 }

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// maxPlaces bounds the resources, by the ways that lead to them, that get series of their own, so that neither
+	// maxResources bounds the resources, by the ways that lead to them, that get series of their own, so that neither
 	// clients nor a long life of many policy files can make /metrics grow without end. Later ones are counted under other.
-	maxPlaces = 1000
+	maxResources = 1000
 	// maxAnswers bounds the pairs of verb and code of one of them. Later ones are counted by the class of the code.
 	maxAnswers = 24
 )
@@ -89,45 +89,45 @@ func (q *requests) backendOf(way Way, s *Series) *histogram {
 			return h
 		}
 	}
-	h := q.backends.get(way, maxPlaces, newBackendSeries).orOther()
+	h := q.backends.get(way, maxResources, newBackendSeries).orOther()
 	if s != nil {
 		s.backend.Store(h)
 	}
 	return h
 }
 
-// place is a resource by the way that leads to it.
-type place struct {
+// routedResource is a resource, and the route by which requests reach it.
+type routedResource struct {
 	group, resource string
 	way             Way
 }
 
-// placeSeries are the series of a place.
-type placeSeries struct {
-	place
-	answers       intern[answer, atomic.Uint64]
+// resourceSeries are the series of a routedResource.
+type resourceSeries struct {
+	routedResource
+	answers       intern[verbAndCode, atomic.Uint64]
 	reads, writes histogram
 	timed         intern[shape, histogram] // in place of both with the names of OpenTelemetry
 }
 
-// answer is a verb and a code; both are always of a small set. A code of a class, such as 4, has VerbOther for its verb.
-type answer struct {
+// verbAndCode is a verb and a code; both are always of a small set. A code of a class, such as 4, has VerbOther for its verb.
+type verbAndCode struct {
 	verb resource.Verb
 	code int
 }
 
 // count returns the counter of a verb and a code.
-func (p *placeSeries) count(verb resource.Verb, code int) *atomic.Uint64 {
-	if n := p.answers.get(answer{verb, code}, maxAnswers, newCounter); n != nil {
+func (p *resourceSeries) count(verb resource.Verb, code int) *atomic.Uint64 {
+	if n := p.answers.get(verbAndCode{verb, code}, maxAnswers, newCounter); n != nil {
 		return n
 	}
-	return p.answers.get(answer{resource.VerbOther, code / 100}, math.MaxInt, newCounter) // there are six classes
+	return p.answers.get(verbAndCode{resource.VerbOther, code / 100}, math.MaxInt, newCounter) // there are six classes
 }
 
-func newCounter(a answer) (answer, *atomic.Uint64) { return a, new(atomic.Uint64) }
+func newCounter(a verbAndCode) (verbAndCode, *atomic.Uint64) { return a, new(atomic.Uint64) }
 
 // durationOf returns the histogram of a request; nil for what lasts as long as a client likes.
-func (p *placeSeries) durationOf(verb resource.Verb, code int) *histogram {
+func (p *resourceSeries) durationOf(verb resource.Verb, code int) *histogram {
 	switch {
 	case verb.Lasts() || code == 101:
 		return nil
@@ -145,7 +145,7 @@ func (q *requests) shapeOf(r *Record, code int) shape {
 }
 
 // timedBy returns the histogram of the requests of a shape.
-func (p *placeSeries) timedBy(s shape) *histogram {
+func (p *resourceSeries) timedBy(s shape) *histogram {
 	if h := p.timed.get(s, maxShapes, newShape); h != nil {
 		return h
 	}
@@ -156,7 +156,7 @@ func (p *placeSeries) timedBy(s shape) *histogram {
 type requests struct {
 	start    time.Time
 	names    names
-	known    intern[place, placeSeries]
+	known    intern[routedResource, resourceSeries]
 	backends intern[Way, histogram]
 
 	exchanges intern[server, Exchanges] // in place of backends with the names of OpenTelemetry
@@ -168,23 +168,23 @@ func ExchangesWith(t *Telemetry, upstream, first string) *Exchanges {
 	if !t.requests.names.areSemantic {
 		return nil
 	}
-	return t.requests.exchanges.get(server{upstream, first}, maxPlaces, newExchanges)
+	return t.requests.exchanges.get(server{upstream, first}, maxResources, newExchanges)
 }
 
-func (q *requests) placeOf(r *Record) *placeSeries {
-	key := place{group: other, resource: other, way: r.Way}
+func (q *requests) placeOf(r *Record) *resourceSeries {
+	key := routedResource{group: other, resource: other, way: r.Way}
 	if r.About.IsDescribed {
 		key.group, key.resource = r.About.Group, r.About.Resource
 	}
-	if p := q.known.get(key, maxPlaces, newPlace); p != nil {
+	if p := q.known.get(key, maxResources, newResourceSeries); p != nil {
 		return p
 	}
-	return q.known.get(place{other, other, Way{Route: other, Upstream: other}}, math.MaxInt, newPlace)
+	return q.known.get(routedResource{other, other, Way{Route: other, Upstream: other}}, math.MaxInt, newResourceSeries)
 }
 
-func newPlace(p place) (place, *placeSeries) {
+func newResourceSeries(p routedResource) (routedResource, *resourceSeries) {
 	p.group, p.resource, p.way = strings.Clone(p.group), strings.Clone(p.resource), p.way.clone()
-	return p, &placeSeries{place: p}
+	return p, &resourceSeries{routedResource: p}
 }
 
 func (w Way) clone() Way {
@@ -219,7 +219,7 @@ func codeText(code int) string {
 
 // ofAnswer returns a set with the verb and the code of requests. OpenTelemetry's codes are numbers, which a class of them
 // is not.
-func (q *requests) ofAnswer(set attribute.Set, a answer) attribute.Set {
+func (q *requests) ofAnswer(set attribute.Set, a verbAndCode) attribute.Set {
 	n := q.names
 	switch {
 	case !n.areSemantic:
@@ -290,36 +290,36 @@ func (q *requests) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 // Refusals returns the last requests that the gateway refused, the newest first.
 func (t *Telemetry) Refusals() []Refusal { return t.refusals.list() }
 
-// Answers counts the answers to requests for a resource since the start. What no file describes is counted as a resource
+// RequestCounts counts the answers to requests for a resource since the start. What no file describes is counted as a resource
 // with the name other.
-type Answers struct {
+type RequestCounts struct {
 	Group, Resource string
 	// Refused are those with codes from 400 to 498, Failed those from 500 and what is no code of HTTP; both are in All, as those are whose client left.
 	All, Refused, Failed uint64
 }
 
-// Answers returns the counts of all resources.
-func (t *Telemetry) Answers() []Answers {
-	counts := map[[2]string]*Answers{}
+// RequestCounts returns the counts of all resources.
+func (t *Telemetry) RequestCounts() []RequestCounts {
+	counts := map[[2]string]*RequestCounts{}
 	var order [][2]string
 	for _, p := range t.requests.known.all() {
 		key := [2]string{p.group, p.resource}
 		if counts[key] == nil {
-			counts[key] = &Answers{Group: p.group, Resource: p.resource}
+			counts[key] = &RequestCounts{Group: p.group, Resource: p.resource}
 			order = append(order, key)
 		}
 		for a, n := range p.answers.all() {
 			counts[key].add(a.code, n.Load())
 		}
 	}
-	all := make([]Answers, 0, len(order))
+	all := make([]RequestCounts, 0, len(order))
 	for _, key := range order {
 		all = append(all, *counts[key])
 	}
 	return all
 }
 
-func (a *Answers) add(code int, n uint64) {
+func (a *RequestCounts) add(code int, n uint64) {
 	if 0 < code && code < 10 {
 		code *= 100 // a class
 	}

@@ -346,15 +346,15 @@ func TestRequestDoneKeepsNoBorrowedStrings(t *testing.T) {
 
 func TestSeriesAreBounded(t *testing.T) {
 	tel := newTelemetry(t)
-	for i := range maxPlaces + 500 {
+	for i := range maxResources + 500 {
 		tel.RequestDone(request{Verb: "get", Group: "example.com", Resource: fmt.Sprintf("r%d", i), Registered: true, Code: 200}.record(), nil)
 	}
 	for i := range 2*maxNames + 500 {
 		tel.AdmissionDenied(fmt.Sprintf("policy-%d", i), "widgets", "Invalid")
 	}
 	lines := strings.Join(scrape(t, tel), "\n")
-	if got := strings.Count(lines, "\ngateway_requests_total{"); got != maxPlaces+1 {
-		t.Errorf("%d request series, want %d and one for the rest", got, maxPlaces)
+	if got := strings.Count(lines, "\ngateway_requests_total{"); got != maxResources+1 {
+		t.Errorf("%d request series, want %d and one for the rest", got, maxResources)
 	}
 	for _, want := range []string{
 		`gateway_requests_total{code="200",group="other",resource="other",route="other",upstream="other",verb="get"} 500`,

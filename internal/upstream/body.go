@@ -14,9 +14,9 @@ import (
 // at a time; Interrupt may be called from any other.
 type Body struct {
 	config  *Config
-	from    source
-	sending *sending // the request, if it is still being sent; nil if it was sent before
-	prefix  []byte   // was read before, comes first
+	from    bodySource
+	sending *uploadSender // the request, if it is still being sent; nil if it was sent before
+	prefix  []byte        // was read before, comes first
 	timeout time.Duration
 	length  int64
 
@@ -31,7 +31,7 @@ type Body struct {
 var ErrInterrupted = message.ErrInterrupted
 
 // newBody returns the rest of the answer as a stream.
-func (r *intake) newBody(prefix []byte) *Body {
+func (r *bodyReceiver) newBody(prefix []byte) *Body {
 	timeout := r.config.Timeouts.Stream
 	_, isHTTP1 := r.from.(*conn)
 	switch w := r.config.Watches; {

@@ -25,24 +25,24 @@ type conn struct {
 	br        *bufio.Reader // over it, while an answer is read
 
 	socket  socket
-	isHasty bool // reads take what has arrived, and do not wait
-	near    near // the answer, while its bytes are read without waiting
-	isUsed  bool // the connection has carried an exchange before
-	written int  // bytes of the request, if it was written at once; 0 if not
-	isEarly bool // the first bytes of the answer came before any byte of the request had arrived
-	isMore  bool // the last read filled all its room: more has arrived, most likely
+	isHasty bool        // reads take what has arrived, and do not wait
+	near    arrivedRead // the answer, while its bytes are read without waiting
+	isUsed  bool        // the connection has carried an exchange before
+	written int         // bytes of the request, if it was written at once; 0 if not
+	isEarly bool        // the first bytes of the answer came before any byte of the request had arrived
+	isMore  bool        // the last read filled all its room: more has arrived, most likely
 
 	readBy, writeBy time.Time // the deadlines that are set
 
-	answer message.Answer
+	answer message.ResponseHead
 	frame  frame
 	parts  [2][]byte
 	vector net.Buffers
 }
 
-// near is the read of bytes that have arrived. The one of the first bytes of an answer is made in the wait for them, which
+// arrivedRead reads bytes that have arrived. The read of the first bytes of an answer is made in the wait for them, which
 // spares a second call that could wait.
-type near struct {
+type arrivedRead struct {
 	isOn   bool // reads are of the socket fd, and do not wait
 	fd     uintptr
 	failed error // of the read, for the one that follows
@@ -55,7 +55,7 @@ type socket struct {
 	look    func(fd uintptr)
 	turn    func(fd uintptr) bool
 	take    func(fd uintptr) bool
-	outward turn
+	outward pendingWrite
 	inward  []byte  // take reads into it
 	taken   int     // by take
 	found   arrival // by look
@@ -198,8 +198,8 @@ func (s *socket) await() error {
 	return s.raw.Read(peek.Arrived)
 }
 
-// turn is one write to a socket that something is to be read from next.
-type turn struct {
+// pendingWrite is a write to a socket from which an answer is read next.
+type pendingWrite struct {
 	rest []byte // to be written
 	err  error
 	over bool // the next call is after the socket became readable
@@ -236,7 +236,7 @@ func (cn *conn) readNear(fd uintptr) bool {
 		return true // who makes a health check has a reader of its own
 	}
 	cn.br = cn.transport.reader(cn)
-	cn.near = near{isOn: true, fd: fd}
+	cn.near = arrivedRead{isOn: true, fd: fd}
 	_, err := cn.br.Peek(1)
 	cn.near.isOn = false
 	if err == errNotYet {
@@ -275,7 +275,7 @@ func (cn *conn) readMore(p []byte) (int, error) {
 }
 
 // read reads what has come.
-func (r *near) read(p []byte, c net.Conn) (int, error) {
+func (r *arrivedRead) read(p []byte, c net.Conn) (int, error) {
 	n, waits, err := peek.Read(r.fd, p)
 	switch {
 	case waits:
@@ -397,13 +397,13 @@ func (cn *conn) writeAndWait(p []byte, isPlain, looks bool) (int64, error) {
 		return count(cn.Conn.Write(p))
 	}
 	t := &cn.socket.outward
-	*t = turn{rest: p, looks: looks}
+	*t = pendingWrite{rest: p, looks: looks}
 	waited := cn.socket.raw.Read(cn.socket.turn)
 	written, rest, err := len(p)-len(t.rest), t.rest, t.err
 	if unasked := cn.judge(t.found); unasked != nil {
 		err = unasked
 	}
-	*t = turn{}
+	*t = pendingWrite{}
 	switch {
 	case err != nil:
 		return int64(written), err

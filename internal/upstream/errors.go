@@ -72,14 +72,14 @@ type Error struct {
 	Cause error
 
 	message string
-	again   again
+	retry   retrySafety
 }
 
-// again says whether the same request may be sent once more.
-type again uint8
+// retrySafety says whether the same request may be sent once more.
+type retrySafety uint8
 
 const (
-	never again = iota
+	never retrySafety = iota
 	notSent
 	noAnswer // and no byte of one: harmless to repeat if the request is a read
 	refused  // the backend says that it has not processed it

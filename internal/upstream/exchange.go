@@ -62,27 +62,27 @@ func (c *Client) shouldRepeat(err error, req *Request, try *attempt) bool {
 		return false
 	}
 	switch {
-	case failure.again == refused:
+	case failure.retry == refused:
 		// A server that leaves, or restarts, makes many requests fail so at once: the first time is not counted.
 		if try.refused++; try.refused > maxRefused || try.refused > 1 && !c.pool.mayResend(now) {
 			return false
 		}
 		c.retried.Add(1)
-	case failure.again == byHTTP1:
+	case failure.retry == byHTTP1:
 		if try.isOwn || c.config.Protocol != Auto {
 			return false
 		}
 		try.isOwn = true
 		c.retried.Add(1)
-	case failure.again == notSent && !try.fresh:
+	case failure.retry == notSent && !try.fresh:
 		// The connection had ended while it was unused: that says nothing of the endpoint.
-	case failure.again == notSent && try.tried.Add(try.endpoint) && c.pool.hasOther(&try.tried):
+	case failure.retry == notSent && try.tried.Add(try.endpoint) && c.pool.hasOther(&try.tried):
 		c.retried.Add(1)
-	case failure.again == notSent && !try.rejoined && c.pool.mayJoin(try.endpoint):
+	case failure.retry == notSent && !try.rejoined && c.pool.mayJoin(try.endpoint):
 		// No connection could be made, but the endpoint has others that many requests share.
 		try.rejoined = true
 		c.retried.Add(1)
-	case failure.again == noAnswer && req.Idempotent && !try.resent:
+	case failure.retry == noAnswer && req.Idempotent && !try.resent:
 		try.tried.Add(try.endpoint)
 		if try.fresh && !c.pool.hasOther(&try.tried) || !c.pool.mayResend(now) {
 			// If there is no other endpoint, a fresh connection that ends is the backend's way to answer.
@@ -146,7 +146,7 @@ func (c *Client) connect(g grant, req *Request, try *attempt) (*connection, erro
 		return cn, nil
 	}
 	failure := newError(Unreachable, false, err)
-	failure.again = notSent
+	failure.retry = notSent
 	if req.Client.HasLeft() {
 		failure = newError(Abandoned, false, presence.ErrLeft)
 	} else if isTimeout(err) && !try.deadline.IsZero() && !time.Now().Before(try.deadline) {
@@ -222,9 +222,9 @@ func outcomeOf(err error, req *Request, isFresh bool) balance.Outcome {
 		return balance.Failed
 	case e.Kind == TooLarge, e.Kind == Busy, e.Kind == NoMemory, e.Kind == ClientFailed, e.Kind == Abandoned:
 		return balance.Inconclusive
-	case req.isImpatience(e), e.again == refused, e.again == byHTTP1:
+	case req.isImpatience(e), e.retry == refused, e.retry == byHTTP1:
 		return balance.Inconclusive
-	case e.again != never && !isFresh:
+	case e.retry != never && !isFresh:
 		return balance.Inconclusive // a server may end an unused connection, if only right when it was used
 	}
 	return balance.Failed

@@ -25,7 +25,7 @@ const (
 	frameClose
 )
 
-func frameOf(a *message.Answer, headRequest bool) frame {
+func frameOf(a *message.ResponseHead, headRequest bool) frame {
 	switch {
 	case a.NoBody(headRequest):
 		return frame{}

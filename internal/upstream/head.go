@@ -19,7 +19,7 @@ func readHead(cn *conn, br *bufio.Reader) (int, error) {
 		if err != nil {
 			var failure *Error
 			if i > 0 && errors.As(err, &failure) {
-				failure.again = never
+				failure.retry = never
 			}
 			return 0, err
 		}
@@ -44,7 +44,7 @@ func readOneHead(cn *conn, br *bufio.Reader) (int, error) {
 		if cn.hasEarly() {
 			cn.countSurplus()
 			failure := newError(Broken, true, errSurplus)
-			failure.again = noAnswer
+			failure.retry = noAnswer
 			return 0, failure
 		}
 		b, _ := br.Peek(br.Buffered())
@@ -78,7 +78,7 @@ func noHead(have int, err error) error {
 	}
 	e := ioFailed(true, err)
 	if have == 0 && e.Kind == Broken {
-		e.again = noAnswer
+		e.retry = noAnswer
 	}
 	return e
 }

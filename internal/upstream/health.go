@@ -98,7 +98,7 @@ func askOne(conn *h2conn.Conn, scheme, head string, by time.Time) (status int, e
 	if err != nil {
 		return 0, err
 	}
-	var a message.Answer
+	var a message.ResponseHead
 	err = a.Parse(text)
 	return a.Status, err
 }

@@ -19,7 +19,7 @@ type pool struct {
 
 	mu     sync.Mutex
 	set    *balance.Set[connections]
-	stock  stock
+	slots  slotAllocator
 	queue  queue
 	lookup lookup
 
@@ -42,20 +42,20 @@ var (
 )
 
 func newPool(config *Config) *pool {
-	p := &pool{config: config, stock: stock{limits: config.Limits}}
-	p.set = balance.New(config.policy(), p.stock.hasRoom)
+	p := &pool{config: config, slots: slotAllocator{limits: config.Limits}}
+	p.set = balance.New(config.policy(), p.slots.hasRoom)
 	p.set.Continue(config.Starts)
 	return p
 }
 
 // unlock gives the lock back and does what was left for then.
 func (p *pool) unlock() {
-	if len(p.stock.doomed) == 0 && !p.set.HasChanges() {
+	if len(p.slots.doomed) == 0 && !p.set.HasChanges() {
 		p.mu.Unlock()
 		return
 	}
-	doomed, changes := p.stock.doomed, p.set.TakeChanges()
-	p.stock.doomed = nil
+	doomed, changes := p.slots.doomed, p.set.TakeChanges()
+	p.slots.doomed = nil
 	p.mu.Unlock()
 	for _, cn := range doomed {
 		if idle, is := cn.link.(*conn); is && cn.wasIdle {
@@ -75,7 +75,7 @@ type attempt struct {
 	start    time.Time // of the request
 	now      time.Time // of this attempt
 	deadline time.Time // of all attempts; zero if there is none yet
-	tried    tried
+	tried    failedEndpoints
 	endpoint *endpoint // of this attempt, nil before there is one
 	admitted bool      // the circuit let it pass, and the retry budget knows of it
 	fresh    bool      // this attempt's connection was made for it
@@ -101,9 +101,9 @@ func (p *pool) get(try *attempt, client *presence.Client) (grant, error) {
 		}
 		try.admitted, try.probe = true, probe
 	}
-	p.stock.waiting = p.queue.length
+	p.slots.waiting = p.queue.length
 	if e := p.set.Choose(&try.tried); e != nil {
-		g, err := p.stock.take(e, p.set.All(), try.isOwn)
+		g, err := p.slots.take(e, p.set.All(), try.isOwn)
 		p.unlock()
 		return g, err
 	}
@@ -176,7 +176,7 @@ func (p *pool) wait(w *waiter, try *attempt, client *presence.Client) (grant, er
 
 // mayBecomeShared reports whether connections are being made that other requests can share.
 func (p *pool) mayBecomeShared() bool {
-	return p.stock.mayShare && slices.ContainsFunc(p.set.All(), func(e *endpoint) bool { return e.Conns.making > 0 })
+	return p.slots.mayShare && slices.ContainsFunc(p.set.All(), func(e *endpoint) bool { return e.Conns.making > 0 })
 }
 
 // put takes a slot of a connection back, to be used again if the connection is good for that, with the outcome of the
@@ -185,7 +185,7 @@ func (p *pool) put(cn *connection, isReusable bool, o balance.Outcome, now time.
 	p.mu.Lock()
 	cn.endpoint.Busy--
 	p.set.Observe(cn.endpoint, o, now)
-	if p.stock.put(cn, isReusable, now) && !p.isSweeping {
+	if p.slots.put(cn, isReusable, now) && !p.isSweeping {
 		p.sweepIn(p.config.Timeouts.Idle)
 	}
 	p.serve()
@@ -204,7 +204,7 @@ func (p *pool) answered(cn *connection, o balance.Outcome) {
 func (p *pool) made(cn *connection) {
 	p.mu.Lock()
 	cn.taken = 1
-	p.stock.made(cn)
+	p.slots.made(cn)
 	p.serve()
 	p.unlock()
 }
@@ -219,9 +219,9 @@ func (p *pool) unmade(g grant, o balance.Outcome, now time.Time) {
 func (p *pool) lost(g grant, err error, o balance.Outcome, now time.Time) {
 	p.mu.Lock()
 	g.endpoint.Busy--
-	p.stock.unmade(&g)
+	p.slots.unmade(&g)
 	p.set.Observe(g.endpoint, o, now)
-	if err != nil && p.stock.mayShare && p.stock.open == 0 {
+	if err != nil && p.slots.mayShare && p.slots.open == 0 {
 		p.fail(err)
 	}
 	p.serve()
@@ -231,7 +231,7 @@ func (p *pool) lost(g grant, err error, o balance.Outcome, now time.Time) {
 // spend grants no further slot of a connection, which is closed when none is in use.
 func (p *pool) spend(cn *connection) {
 	p.mu.Lock()
-	p.stock.spend(cn)
+	p.slots.spend(cn)
 	p.serve()
 	p.unlock()
 }
@@ -239,7 +239,7 @@ func (p *pool) spend(cn *connection) {
 // resize gives a connection another number of slots.
 func (p *pool) resize(cn *connection, slots int) {
 	p.mu.Lock()
-	p.stock.resize(cn, slots)
+	p.slots.resize(cn, slots)
 	p.serve()
 	p.unlock()
 }
@@ -247,12 +247,12 @@ func (p *pool) resize(cn *connection, slots int) {
 // serve grants the available links to the requests that wait longest.
 func (p *pool) serve() {
 	for w := p.queue.first; w != nil; w = p.queue.first {
-		p.stock.waiting = p.queue.length - 1
+		p.slots.waiting = p.queue.length - 1
 		e := p.set.Choose(&w.tried)
 		if e == nil {
 			return
 		}
-		w.grant, w.err = p.stock.take(e, p.set.All(), w.isOwn)
+		w.grant, w.err = p.slots.take(e, p.set.All(), w.isOwn)
 		p.queue.wake(w)
 	}
 }
@@ -272,7 +272,7 @@ func (p *pool) mayResend(now time.Time) bool {
 }
 
 // hasOther reports whether there is an endpoint that was not tried.
-func (p *pool) hasOther(tried *tried) bool {
+func (p *pool) hasOther(tried *failedEndpoints) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.set.HasOther(tried)
@@ -282,7 +282,7 @@ func (p *pool) hasOther(tried *tried) bool {
 func (p *pool) mayJoin(e *endpoint) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stock.mayShare && e.Conns.expected > 1 && e.Conns.open > e.Conns.making
+	return p.slots.mayShare && e.Conns.expected > 1 && e.Conns.open > e.Conns.making
 }
 
 // fail wakes all who wait, without a connection.
@@ -309,11 +309,11 @@ func (p *pool) sweep(now time.Time) {
 	p.isSweeping = false
 	next := time.Duration(-1)
 	for _, e := range p.set.All() {
-		if left, any := p.stock.expire(e, p.config.Timeouts.Idle, now); any && (next < 0 || left < next) {
+		if left, any := p.slots.expire(e, p.config.Timeouts.Idle, now); any && (next < 0 || left < next) {
 			next = left
 		}
 	}
-	if next >= 0 && !p.stock.isClosed {
+	if next >= 0 && !p.slots.isClosed {
 		p.sweepIn(next)
 	}
 	p.serve()
@@ -340,13 +340,13 @@ func (p *pool) onRemoval(e *endpoint, stop func()) bool {
 func (p *pool) generation() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stock.generation
+	return p.slots.generation
 }
 
 // renew closes the idle connections now and the others when they come back.
 func (p *pool) renew() {
 	p.mu.Lock()
-	p.stock.generation++
+	p.slots.generation++
 	p.dropIdle()
 	p.unlock()
 }
@@ -354,7 +354,7 @@ func (p *pool) renew() {
 // close closes the idle connections now and the others when they come back.
 func (p *pool) close() {
 	p.mu.Lock()
-	p.stock.isClosed = true
+	p.slots.isClosed = true
 	if p.sweeper != nil {
 		p.sweeper.Stop()
 	}
@@ -364,7 +364,7 @@ func (p *pool) close() {
 
 func (p *pool) dropIdle() {
 	for _, e := range p.set.All() {
-		p.stock.drop(e)
+		p.slots.drop(e)
 	}
 	p.serve()
 }

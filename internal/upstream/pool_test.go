@@ -90,8 +90,8 @@ func (p *pool) check(t *testing.T, inUse []grant) {
 		}
 	}
 	for cn, n := range taken {
-		isPast := p.stock.isPast(cn)
-		if cn.taken != n || n > cn.slots && !p.stock.mayShare || cn.closed() != 0 || slices.Contains(cn.endpoint.Conns.free, cn) != (n < cn.slots && !isPast) {
+		isPast := p.slots.isPast(cn)
+		if cn.taken != n || n > cn.slots && !p.slots.mayShare || cn.closed() != 0 || slices.Contains(cn.endpoint.Conns.free, cn) != (n < cn.slots && !isPast) {
 			t.Fatalf("of %d slots %d are in use, %d are counted; it was closed %d times, and is past: %v", cn.slots, n, cn.taken, cn.closed(), isPast)
 		}
 	}
@@ -113,11 +113,11 @@ func (p *pool) check(t *testing.T, inUse []grant) {
 			t.Fatalf("%s has %d connections", e.Addr, c.open)
 		}
 	}
-	if p.stock.open != open || p.stock.idle != idle || p.stock.open > p.config.Limits.Conns {
-		t.Fatalf("the pool counts %d connections, %d idle; there are %d and %d", p.stock.open, p.stock.idle, open, idle)
+	if p.slots.open != open || p.slots.idle != idle || p.slots.open > p.config.Limits.Conns {
+		t.Fatalf("the pool counts %d connections, %d idle; there are %d and %d", p.slots.open, p.slots.idle, open, idle)
 	}
-	p.stock.waiting = p.queue.length - 1
-	if p.queue.first != nil && p.set.Choose(&tried{}) != nil {
+	p.slots.waiting = p.queue.length - 1
+	if p.queue.first != nil && p.set.Choose(&failedEndpoints{}) != nil {
 		t.Fatal("a request waits although there is room")
 	}
 }
@@ -137,7 +137,7 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 		Limits: Limits{Conns: 1 + r.IntN(8), ConnsPerEndpoint: r.IntN(4), Wait: time.Hour}, Timeouts: Timeouts{Idle: 10 * time.Second},
 		Ejection: balance.Ejection{Failures: 1 + r.IntN(3), Base: 5 * time.Second, Max: time.Minute, Percent: 50},
 	}, "10.0.0.1", "10.0.0.2", "10.0.0.3")
-	p.stock.mayShare = slots > 1 && slots%2 == 0
+	p.slots.mayShare = slots > 1 && slots%2 == 0
 	// change takes a connection that is made out of use, or changes its slots, as its other end may at any time.
 	change := func() {
 		var cn *connection
@@ -222,7 +222,7 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 			}
 		case op < 18:
 			time.Sleep(time.Duration(r.IntN(20)) * time.Second)
-		case op == 18 && p.stock.mayShare && r.IntN(4) > 0:
+		case op == 18 && p.slots.mayShare && r.IntN(4) > 0:
 			change()
 		case op == 18 && r.IntN(4) == 0:
 			p.renew()
@@ -248,8 +248,8 @@ func randomUse(t *testing.T, r *rand.Rand, slots int) {
 	}
 	time.Sleep(11 * time.Second)
 	synctest.Wait()
-	if p.stock.open != 0 || p.isSweeping {
-		t.Errorf("%d connections are open after the idle timeout", p.stock.open)
+	if p.slots.open != 0 || p.isSweeping {
+		t.Errorf("%d connections are open after the idle timeout", p.slots.open)
 	}
 }
 
@@ -267,8 +267,8 @@ func TestSlots(t *testing.T) {
 	var held []*connection
 	for i := range 2 * slots {
 		held = append(held, ask())
-		if want := i/slots + 1; p.stock.open != want {
-			t.Fatalf("%d round trips use %d connections, want %d", i+1, p.stock.open, want)
+		if want := i/slots + 1; p.slots.open != want {
+			t.Fatalf("%d round trips use %d connections, want %d", i+1, p.slots.open, want)
 		}
 	}
 	p.put(held[0], true, balance.Answered, time.Now())
@@ -285,8 +285,8 @@ func TestSlots(t *testing.T) {
 	for _, cn := range first[1:] {
 		p.put(cn, true, balance.Answered, time.Now())
 	}
-	if first[0].closed() != 1 || p.stock.open != 1 {
-		t.Errorf("the connection that is spent was closed %d times; %d are open", first[0].closed(), p.stock.open)
+	if first[0].closed() != 1 || p.slots.open != 1 {
+		t.Errorf("the connection that is spent was closed %d times; %d are open", first[0].closed(), p.slots.open)
 	}
 	// A connection of an earlier generation, too.
 	p.put(second[0], true, balance.Answered, time.Now())
@@ -300,7 +300,7 @@ func TestSlots(t *testing.T) {
 func TestSharedConnectionIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestPool(t, Config{Limits: Limits{Conns: 9, Wait: time.Second}, Timeouts: Timeouts{Connect: 5 * time.Second}}, "10.0.0.1")
-		p.stock.mayShare = true
+		p.slots.mayShare = true
 		results := make(chan error, 100)
 		ask := func(n int) (first grant) {
 			first, err := p.get(&attempt{now: time.Now()}, nil)
@@ -360,7 +360,7 @@ func TestBurstMakesConnectionsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests, slots, connect = 1000, 100, 5 * time.Second
 		p := newTestPool(t, Config{Limits: Limits{Conns: 50, Wait: time.Second}, Timeouts: Timeouts{Connect: connect}}, "10.0.0.1")
-		p.stock.mayShare = true
+		p.slots.mayShare = true
 		var made, making, most atomic.Int32
 		var all sync.WaitGroup
 		for range requests {
@@ -384,17 +384,17 @@ func TestBurstMakesConnectionsTogether(t *testing.T) {
 			t.Errorf("%d connections were made, %d at a time", n, most.Load())
 		}
 		// A connection for one request alone is none that others wait for.
-		p.stock.isClosed = true // so that no slot of those is free
+		p.slots.isClosed = true // so that no slot of those is free
 		own, err := p.get(&attempt{now: time.Now(), isOwn: true}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.mayBecomeShared() || p.stock.promised != 0 {
-			t.Errorf("%d round trips are promised", p.stock.promised)
+		if p.mayBecomeShared() || p.slots.promised != 0 {
+			t.Errorf("%d round trips are promised", p.slots.promised)
 		}
 		p.unmade(own, balance.Inconclusive, time.Now())
-		if p.stock.promised != 0 {
-			t.Errorf("%d round trips are promised", p.stock.promised)
+		if p.slots.promised != 0 {
+			t.Errorf("%d round trips are promised", p.slots.promised)
 		}
 	})
 }
@@ -435,8 +435,8 @@ func TestIdleConnectionMakesRoom(t *testing.T) {
 	p.replace(other, []string{"10.0.0.2:80"}, time.Now())
 	p.set.Check(p.set.All()[0], errors.New("it is not well"), time.Now())
 	third := p.acquire(t)
-	if third.endpoint.Addr != "10.0.0.2:80" || first.closed() != 1 || second.closed() != 0 || p.stock.open != 2 {
-		t.Errorf("%s was chosen, the pool has %d connections", third.endpoint.Addr, p.stock.open)
+	if third.endpoint.Addr != "10.0.0.2:80" || first.closed() != 1 || second.closed() != 0 || p.slots.open != 2 {
+		t.Errorf("%s was chosen, the pool has %d connections", third.endpoint.Addr, p.slots.open)
 	}
 }
 
@@ -517,8 +517,8 @@ func TestClosedPool(t *testing.T) {
 	cn := p.acquire(t)
 	p.close()
 	p.put(cn, true, balance.Answered, time.Now())
-	if again := p.acquire(t); again == cn || cn.closed() != 1 || p.stock.open != 1 {
-		t.Errorf("the connection stayed in use; %d are open", p.stock.open)
+	if again := p.acquire(t); again == cn || cn.closed() != 1 || p.slots.open != 1 {
+		t.Errorf("the connection stayed in use; %d are open", p.slots.open)
 	}
 }
 

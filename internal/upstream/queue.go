@@ -4,8 +4,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// tried are the endpoints at which a request has failed.
-type tried = balance.Tried[connections]
+// failedEndpoints are the endpoints at which a request has failed.
+type failedEndpoints = balance.FailedEndpoints[connections]
 
 // grant is a slot of a connection, or leave to make a connection to the endpoint, which is used for one of its slots then.
 type grant struct {
@@ -26,7 +26,7 @@ type queue struct {
 type waiter struct {
 	previous, next *waiter
 	queued         bool
-	tried          tried
+	tried          failedEndpoints
 	isOwn          bool // it needs a connection of its own
 	woken          chan struct{}
 	grant          grant

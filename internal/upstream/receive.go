@@ -13,20 +13,20 @@ import (
 // are small and may have to be reworded.
 const maxErrorBody = SmallBody
 
-// intake is the taking of one answer, once its head is there.
-type intake struct {
+// bodyReceiver takes the body of an answer, once its head is there.
+type bodyReceiver struct {
 	config *Config
-	from   source
+	from   bodySource
 	req    *Request
 	resp   *message.Response
-	// sending is the request, if it is still being sent; nil if it was sent before.
-	sending *sending
+	// sending sends the request, if it is still being sent; nil if it was sent before.
+	sending *uploadSender
 	status  int
 	length  int64 // of the body; -1 if it is not known
 }
 
 // takeBody reads the body, or returns it as a stream.
-func (r *intake) takeBody() (*Body, error) {
+func (r *bodyReceiver) takeBody() (*Body, error) {
 	switch req := r.req; {
 	case r.length == 0:
 		return nil, nil
@@ -57,7 +57,7 @@ func (r *intake) takeBody() (*Body, error) {
 }
 
 // wanted returns how long a body may be that is read whole, whatever its framing; 0 if none is.
-func (r *intake) wanted() int64 {
+func (r *bodyReceiver) wanted() int64 {
 	if r.req.Whole == 0 && r.status >= 400 {
 		return maxErrorBody
 	}
@@ -65,10 +65,12 @@ func (r *intake) wanted() int64 {
 }
 
 // isLong reports whether too much of a body has come for it to be a small one, which is read whole.
-func (r *intake) isLong() bool { return r.from.hasMore() || r.from.buffered() >= r.config.HeadBytes }
+func (r *bodyReceiver) isLong() bool {
+	return r.from.hasMore() || r.from.buffered() >= r.config.HeadBytes
+}
 
 // readLarge reads a body of known length that is not small.
-func (r *intake) readLarge(n int) error {
+func (r *bodyReceiver) readLarge(n int) error {
 	if !r.req.grant(n) {
 		return newError(NoMemory, true, nil)
 	}
@@ -82,7 +84,7 @@ func (r *intake) readLarge(n int) error {
 }
 
 // fill reads as much of the body as there is room for in p.
-func (r *intake) fill(p []byte) error {
+func (r *bodyReceiver) fill(p []byte) error {
 	for len(p) > 0 {
 		if r.from.buffered() == 0 {
 			if err := r.armBody(); err != nil {
@@ -99,7 +101,7 @@ func (r *intake) fill(p []byte) error {
 }
 
 // armBody sets the deadline of a read of a body that is read whole.
-func (r *intake) armBody() error {
+func (r *bodyReceiver) armBody() error {
 	if err := r.from.arm(time.Now(), r.req.bodyTimeout(&r.config.Timeouts), r.req.Deadline); err != nil {
 		return ioFailed(true, err)
 	}
@@ -111,7 +113,7 @@ func (r *intake) armBody() error {
 
 // readUnknown reads a body of unknown length: to its end if it is wanted whole or is an error's, else as much as has
 // arrived already, which often is all of it. The source knows whether the end was reached.
-func (r *intake) readUnknown(body []byte) (_ []byte, failure error) {
+func (r *bodyReceiver) readUnknown(body []byte) (_ []byte, failure error) {
 	granted := 0
 	defer func() {
 		switch keep := len(body); {

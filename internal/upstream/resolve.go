@@ -54,13 +54,13 @@ func (l *lookup) over(o *origin, err error) {
 func (p *pool) replace(o *origin, addresses []string, now time.Time) []*endpoint {
 	p.mu.Lock()
 	defer p.unlock()
-	if p.stock.isClosed {
+	if p.slots.isClosed {
 		return nil
 	}
 	added, removed := p.set.Replace(&o.Origin, addresses, now)
 	p.lookup.over(o, nil)
 	for _, e := range removed {
-		p.stock.drop(e)
+		p.slots.drop(e)
 		if e.Conns.stop != nil {
 			e.Conns.stop()
 		}

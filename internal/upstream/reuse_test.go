@@ -185,7 +185,7 @@ func TestSurplusAtReuse(t *testing.T) {
 						var resp message.Response
 						err = cn.roundTrip(slot{conn: held, now: now}, ask(), &resp)
 						failure, is := errors.AsType[*Error](err)
-						if !is || failure.Sent || failure.again != notSent || !errors.Is(err, errSurplus) {
+						if !is || failure.Sent || failure.retry != notSent || !errors.Is(err, errSurplus) {
 							t.Errorf("the request on it ends with %v", err)
 						}
 						if resp.IsStream() || len(resp.Body()) > 0 {
@@ -247,7 +247,7 @@ func TestSurplusBehindRequest(t *testing.T) {
 				cn.br = cn.transport.reader(cn)
 				_, err = readHead(cn, cn.br)
 				failure, is := errors.AsType[*Error](err)
-				found = is && failure.Sent && failure.again == noAnswer && errors.Is(err, errSurplus) && client.State().Surplus == 1
+				found = is && failure.Sent && failure.retry == noAnswer && errors.Is(err, errSurplus) && client.State().Surplus == 1
 				cn.end(false, 0, time.Now())
 			}
 			if !found {

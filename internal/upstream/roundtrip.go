@@ -29,7 +29,7 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 	if c.br == nil {
 		c.br = c.transport.reader(c)
 	}
-	reception := reception{cn: c, intake: intake{config: c.transport.config, from: c, req: req, resp: resp, sending: sending, length: -1}}
+	reception := http1Receiver{cn: c, bodyReceiver: bodyReceiver{config: c.transport.config, from: c, req: req, resp: resp, sending: sending, length: -1}}
 	stream, err := reception.receive()
 	c.over(req)
 	switch {
@@ -58,7 +58,7 @@ func (c *conn) roundTrip(s slot, req *Request, resp *message.Response) error {
 }
 
 // begun sends a request, or begins to send one whose body is sent while it comes.
-func (c *conn) begun(req *Request, s *slot) (*sending, error) {
+func (c *conn) begun(req *Request, s *slot) (*uploadSender, error) {
 	if req.Upload == nil {
 		return nil, c.send(req, s)
 	}
@@ -90,9 +90,9 @@ func (c *conn) send(req *Request, s *slot) error {
 	switch {
 	case failure.Kind != Broken:
 	case !sent:
-		failure.again = notSent
+		failure.retry = notSent
 	default:
-		failure.again = noAnswer
+		failure.retry = noAnswer
 	}
 	return failure
 }
@@ -122,19 +122,19 @@ func (c *conn) sendHead(req *Request, s *slot) error {
 		return nil
 	}
 	failure := ioFailed(false, err)
-	failure.again = notSent // nothing of the upload was read yet, and no request is complete without it
+	failure.retry = notSent // nothing of the upload was read yet, and no request is complete without it
 	return failure
 }
 
-// reception is the reading of one answer of HTTP/1.1.
-type reception struct {
-	intake
+// http1Receiver reads one answer of HTTP/1.1.
+type http1Receiver struct {
+	bodyReceiver
 	cn          *conn
 	isHeadThere bool
 }
 
 // receive reads the answer. A body that is to be streamed comes back as one.
-func (r *reception) receive() (*Body, error) {
+func (r *http1Receiver) receive() (*Body, error) {
 	br := r.cn.br
 	n, err := readHead(r.cn, br)
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *reception) receive() (*Body, error) {
 
 // checkSurplus makes sure that nothing follows the answer. A server that sent more than it
 // announced, and one that answers a request that was not sent, cannot be distinguished.
-func (r *reception) checkSurplus() error {
+func (r *http1Receiver) checkSurplus() error {
 	if r.cn.frame.kind == frameClose {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (s *session) roundTrip(sl slot, req *Request, resp *message.Response) error
 }
 
 // exchange sends the request and takes the answer.
-func (x *stream) exchange(sl *slot, resp *message.Response) (*Body, *sending, error) {
+func (x *stream) exchange(sl *slot, resp *message.Response) (*Body, *uploadSender, error) {
 	if err := x.open(); err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +77,7 @@ func (x *stream) exchange(sl *slot, resp *message.Response) (*Body, *sending, er
 		return nil, sending, err
 	}
 	x.isSent = true
-	body, err := x.receive(intake{config: x.session.transport.config, from: x, req: x.req, resp: resp, sending: sending})
+	body, err := x.receive(bodyReceiver{config: x.session.transport.config, from: x, req: x.req, resp: resp, sending: sending})
 	return body, sending, err
 }
 
@@ -132,7 +132,7 @@ func (x *stream) open() error {
 }
 
 // send sends the rest of the request. An upload is still being sent when it returns.
-func (x *stream) send(s *slot) (*sending, error) {
+func (x *stream) send(s *slot) (*uploadSender, error) {
 	req, t, on := x.req, x.session.transport, x.on
 	if x.isUpload() {
 		on.BoundHead(req.Deadline)
@@ -160,7 +160,7 @@ func bound(now time.Time, d time.Duration, by time.Time) time.Time {
 }
 
 // receive takes the answer. A body that is to be streamed comes back as one.
-func (x *stream) receive(r intake) (*Body, error) {
+func (x *stream) receive(r bodyReceiver) (*Body, error) {
 	head, err := x.on.Head()
 	if err != nil {
 		return nil, x.failed(err)
@@ -184,11 +184,11 @@ func (x *stream) receive(r intake) (*Body, error) {
 }
 
 // takeHead takes the head of the answer. Its memory is not used any more when it returns.
-func (x *stream) takeHead(r *intake, head []byte) error {
+func (x *stream) takeHead(r *bodyReceiver, head []byte) error {
 	t := x.session.transport
-	a, ok := t.answers.Get().(*message.Answer)
+	a, ok := t.answers.Get().(*message.ResponseHead)
 	if !ok {
-		a = new(message.Answer)
+		a = new(message.ResponseHead)
 	}
 	defer t.answers.Put(a)
 	if err := a.Parse(head); err != nil {
@@ -207,7 +207,7 @@ func (x *stream) takeHead(r *intake, head []byte) error {
 }
 
 // checkEnd makes sure that the answer ends where its body does.
-func (x *stream) checkEnd(r *intake) error {
+func (x *stream) checkEnd(r *bodyReceiver) error {
 	if x.isOver() {
 		return nil
 	}
@@ -242,13 +242,13 @@ func (x *stream) failed(err error) error {
 	}
 	switch of.Kind {
 	case h2conn.NotSent:
-		failure.Sent, failure.again = false, notSent
+		failure.Sent, failure.retry = false, notSent
 	case h2conn.NotProcessed:
-		failure.again = refused
+		failure.retry = refused
 	case h2conn.HTTP1Required:
-		failure.again = byHTTP1
+		failure.retry = byHTTP1
 	case h2conn.Broken:
-		failure.again = noAnswer
+		failure.retry = noAnswer
 	}
 	return failure
 }

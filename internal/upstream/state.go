@@ -62,7 +62,7 @@ func (c *Client) State() State {
 	}
 	endpoints := p.set.All()
 	s := State{
-		Endpoints: make([]EndpointState, 0, len(endpoints)), Circuit: p.set.Circuit(), Open: p.stock.open, Idle: p.stock.idle,
+		Endpoints: make([]EndpointState, 0, len(endpoints)), Circuit: p.set.Circuit(), Open: p.slots.open, Idle: p.slots.idle,
 		Pending: p.queue.length, Retried: c.retried.Load(), Ejections: p.set.Ejections(), Surplus: c.transport.surplus.Load(), Unended: c.transport.unended.Load(),
 	}
 	for _, o := range c.origins {

@@ -21,8 +21,8 @@ type transport struct {
 	parts   sync.Pool // of *[uploadPart]byte
 	streams sync.Pool // of *stream
 	blocks  sync.Pool // of *[]byte
-	answers sync.Pool // of *message.Answer
-	late    late
+	answers sync.Pool // of *message.ResponseHead
+	late    lateExchanges
 	unended atomic.Uint64 // exchanges that run on, whose answer was too slow, and whose end was not seen
 	surplus atomic.Uint64 // connections on which bytes came that were not asked for
 }

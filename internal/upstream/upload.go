@@ -15,11 +15,11 @@ const uploadPart = 32 << 10
 // uploadRoom is what is left free of a part before the data, for the size of a chunk.
 const uploadRoom = len("8000\r\n")
 
-// A sending is an upload on its way to the backend. It goes on beside the answer, which a backend may begin
+// An uploadSender sends an upload to the backend. It goes on beside the answer, which a backend may begin
 // before it has everything.
-type sending struct {
+type uploadSender struct {
 	transport *transport
-	to        outlet
+	to        uploadSink
 	request   *Request
 	upload    message.Upload // of the request
 	done      chan struct{}
@@ -32,8 +32,8 @@ type sending struct {
 }
 
 // begin starts to send the upload of a request whose head was sent.
-func (t *transport) begin(to outlet, req *Request) *sending {
-	s := &sending{transport: t, to: to, request: req, upload: req.Upload, done: make(chan struct{})}
+func (t *transport) begin(to uploadSink, req *Request) *uploadSender {
+	s := &uploadSender{transport: t, to: to, request: req, upload: req.Upload, done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -41,7 +41,7 @@ func (t *transport) begin(to outlet, req *Request) *sending {
 // run sends the upload to its end. If the client fails, the backend must not take what came for the
 // whole, so the connection is broken, and no answer is awaited. If the backend takes no more, its
 // answer may still say why.
-func (s *sending) run() {
+func (s *uploadSender) run() {
 	defer close(s.done)
 	failed, isComplete := s.copy()
 	s.mu.Lock()
@@ -66,7 +66,7 @@ func (s *sending) run() {
 }
 
 // copy sends the upload, and returns the error of the client, if it fails.
-func (s *sending) copy() (failed error, isComplete bool) {
+func (s *uploadSender) copy() (failed error, isComplete bool) {
 	part, ok := s.transport.parts.Get().(*[uploadPart]byte)
 	if !ok {
 		part = new([uploadPart]byte)
@@ -139,7 +139,7 @@ func framed(part []byte, room, n int, isLast bool) []byte {
 }
 
 // answered notes that the head of the answer has come: what bounds the wait for it no longer holds.
-func (s *sending) answered() {
+func (s *uploadSender) answered() {
 	if s == nil {
 		return
 	}
@@ -155,7 +155,7 @@ const uploadGrace = 250 * time.Millisecond
 
 // finish gives an upload whose answer is complete the time to end, stops it otherwise, and reports
 // whether all of it was sent. Backends answer before they have read a body that they do not need.
-func (s *sending) finish() (isComplete bool) {
+func (s *uploadSender) finish() (isComplete bool) {
 	if s == nil {
 		return true
 	}
@@ -174,7 +174,7 @@ func (s *sending) finish() (isComplete bool) {
 }
 
 // end stops the upload, and reports whether all of it was sent.
-func (s *sending) end() (isComplete bool) {
+func (s *uploadSender) end() (isComplete bool) {
 	if s == nil {
 		return true
 	}
@@ -192,7 +192,7 @@ func (s *sending) end() (isComplete bool) {
 }
 
 // orFailed returns the client's failure, if it is the reason for the failure of the exchange.
-func (s *sending) orFailed(err error) error {
+func (s *uploadSender) orFailed(err error) error {
 	if s == nil || s.failed == nil {
 		return err
 	}

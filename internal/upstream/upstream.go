@@ -61,7 +61,7 @@ func New(config Config) (*Client, error) {
 		c.origins, c.dialer.secure = append(c.origins, o), secure
 	}
 	c.pool = newPool(&c.config)
-	c.pool.stock.mayShare = c.dialer.mayBeHTTP2()
+	c.pool.slots.mayShare = c.dialer.mayBeHTTP2()
 	c.transport.config, c.transport.pool = &c.config, c.pool
 	c.checker = checker{&c.config, &c.dialer, c.pool}
 	c.resolver = resolver{&c.config, c.pool, c.checker.watch}
@@ -100,7 +100,7 @@ func newOrigin(raw string) (o *origin, secure bool, err error) {
 func (c *Client) Conns() (open, idle int) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	return c.pool.stock.open, c.pool.stock.idle
+	return c.pool.slots.open, c.pool.slots.idle
 }
 
 // Dialled returns how many connections were made so far for requests.

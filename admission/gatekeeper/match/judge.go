@@ -46,8 +46,8 @@ func (why reason) says() string {
 // IsExcluded says that the namespace is one that Gatekeeper leaves alone.
 const IsExcluded = "Gatekeeper's Config excludes the namespace"
 
-// A question is a request, as far as a matcher may know it.
-type question struct {
+// A matchRequest is a request, as far as a matcher may know it.
+type matchRequest struct {
 	info       *resource.Info
 	known      vapmatch.Known
 	attributes *admission.Attributes // nil by the URL
@@ -57,7 +57,7 @@ type question struct {
 // judge says which member of the match block does not fit, and whether others are open. What is said of a match all comes
 // from it: what is excluded before anything is read, the match itself, the outlook and the explanation. It errs if the labels
 // of the namespace decide and cannot be read.
-func (m *Matcher) judge(ctx context.Context, q *question) (not reason, isOpen bool, err error) {
+func (m *Matcher) judge(ctx context.Context, q *matchRequest) (not reason, isOpen bool, err error) {
 	if m == nil {
 		return fits, false, nil
 	}
@@ -91,7 +91,7 @@ func (p *progress) ends(not reason, is vapmatch.Verdict) bool {
 	return is == vapmatch.No
 }
 
-func (m *Matcher) judgeKind(q *question) vapmatch.Verdict {
+func (m *Matcher) judgeKind(q *matchRequest) vapmatch.Verdict {
 	switch {
 	case len(m.kinds) == 0:
 		return vapmatch.Yes
@@ -101,7 +101,7 @@ func (m *Matcher) judgeKind(q *question) vapmatch.Verdict {
 	return vapmatch.VerdictOf(m.matchesKind(q.object))
 }
 
-func (m *Matcher) judgeScope(q *question) vapmatch.Verdict {
+func (m *Matcher) judgeScope(q *matchRequest) vapmatch.Verdict {
 	var namespaced bool
 	switch {
 	case m.scope != scopeCluster && m.scope != scopeNamespaced:
@@ -118,7 +118,7 @@ func (m *Matcher) judgeScope(q *question) vapmatch.Verdict {
 
 // judgeNamespaceName looks at the names of namespaces. An object in no namespace is in none that is
 // excluded, and no list of namespaces exempts it.
-func (m *Matcher) judgeNamespaceName(q *question) vapmatch.Verdict {
+func (m *Matcher) judgeNamespaceName(q *matchRequest) vapmatch.Verdict {
 	var name string
 	switch o := q.object; {
 	case len(m.namespaces) == 0 && len(m.excluded) == 0:
@@ -147,7 +147,7 @@ func namesObject(i *resource.Info) bool {
 	return i.Name != "" && i.Verb != resource.VerbCreate && i.Subresource == ""
 }
 
-func (m *Matcher) judgeLabels(q *question) vapmatch.Verdict {
+func (m *Matcher) judgeLabels(q *matchRequest) vapmatch.Verdict {
 	switch {
 	case m.labels == nil:
 		return vapmatch.Yes
@@ -157,7 +157,7 @@ func (m *Matcher) judgeLabels(q *question) vapmatch.Verdict {
 	return vapmatch.VerdictOf(admission.Selects(m.labels, q.object.root))
 }
 
-func (m *Matcher) judgeName(q *question) vapmatch.Verdict {
+func (m *Matcher) judgeName(q *matchRequest) vapmatch.Verdict {
 	switch {
 	case m.name == "":
 		return vapmatch.Yes
@@ -169,7 +169,7 @@ func (m *Matcher) judgeName(q *question) vapmatch.Verdict {
 	return vapmatch.Open
 }
 
-func (m *Matcher) judgeNamespace(ctx context.Context, q *question) (vapmatch.Verdict, error) {
+func (m *Matcher) judgeNamespace(ctx context.Context, q *matchRequest) (vapmatch.Verdict, error) {
 	name := q.info.ObjectNamespace()
 	switch {
 	case m.namespace == nil:
@@ -191,13 +191,13 @@ func (m *Matcher) judgeNamespace(ctx context.Context, q *question) (vapmatch.Ver
 // Matches reports whether the object matches. It errs if the labels of its namespace decide and
 // cannot be read.
 func (m *Matcher) Matches(ctx context.Context, o *Object) (bool, error) {
-	not, _, err := m.judge(ctx, &question{o.attributes.Info, vapmatch.ByObject, o.attributes, o})
+	not, _, err := m.judge(ctx, &matchRequest{o.attributes.Info, vapmatch.ByObject, o.attributes, o})
 	return not == fits, err
 }
 
 // Excludes reports whether the matcher is certainly not about a request, by what the URL says and whatever the object is.
 func (m *Matcher) Excludes(i *resource.Info) bool {
-	not, _, _ := m.judge(context.Background(), &question{info: i})
+	not, _, _ := m.judge(context.Background(), &matchRequest{info: i})
 	return not != fits
 }
 
@@ -208,13 +208,13 @@ func (m *Matcher) Foresees() bool { return m != nil && m.namespace != nil && !m.
 // IsOutside reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels of
 // its namespace.
 func (m *Matcher) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	not, _, err := m.judge(ctx, &question{info: a.Info, known: vapmatch.ByNamespace, attributes: a})
+	not, _, err := m.judge(ctx, &matchRequest{info: a.Info, known: vapmatch.ByNamespace, attributes: a})
 	return not != fits && err == nil
 }
 
 // Outlook adds to an outlook whether the matcher matches a request that has no object yet.
 func (m *Matcher) Outlook(i *resource.Info, o resource.Outlook) resource.Outlook {
-	switch not, isOpen, _ := m.judge(context.Background(), &question{info: i}); {
+	switch not, isOpen, _ := m.judge(context.Background(), &matchRequest{info: i}); {
 	case not != fits:
 		return o.Unless(not.says())
 	case isOpen:
@@ -229,7 +229,7 @@ func (m *Matcher) Reasons(ctx context.Context, path string, objects []Object) []
 	var found []admission.Reason
 	for n := range objects {
 		o := &objects[n]
-		not, _, err := m.judge(ctx, &question{o.attributes.Info, vapmatch.ByObject, o.attributes, o})
+		not, _, err := m.judge(ctx, &matchRequest{o.attributes.Info, vapmatch.ByObject, o.attributes, o})
 		switch {
 		case not == fits:
 			return nil

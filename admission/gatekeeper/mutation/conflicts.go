@@ -2,19 +2,19 @@ package mutation
 
 import "slices"
 
-// A place is a field in the objects of a scope with what locations say of it.
-type place struct {
+// A fieldNode is a field in the objects of a scope with what locations say of it.
+type fieldNode struct {
 	users    map[*Mutator]bool // whose locations lead through it
 	final    map[*Mutator]bool // whose locations must end at it
-	children map[string]map[kindOfValue]*place
+	children map[string]map[kindOfValue]*fieldNode
 }
 
-func newPlace() *place {
-	return &place{users: map[*Mutator]bool{}, final: map[*Mutator]bool{}, children: map[string]map[kindOfValue]*place{}}
+func newFieldNode() *fieldNode {
+	return &fieldNode{users: map[*Mutator]bool{}, final: map[*Mutator]bool{}, children: map[string]map[kindOfValue]*fieldNode{}}
 }
 
 // add notes the rest of a mutator's location.
-func (p *place) add(m *Mutator, path []step) {
+func (p *fieldNode) add(m *Mutator, path []step) {
 	p.users[m] = true
 	if len(path) == 0 {
 		if m.setter.isFinal() {
@@ -24,7 +24,7 @@ func (p *place) add(m *Mutator, path []step) {
 	}
 	kinds := p.children[path[0].name]
 	if kinds == nil {
-		kinds = map[kindOfValue]*place{}
+		kinds = map[kindOfValue]*fieldNode{}
 		p.children[path[0].name] = kinds
 	}
 	kind := m.setter.kind()
@@ -34,13 +34,13 @@ func (p *place) add(m *Mutator, path []step) {
 		}
 	}
 	if kinds[kind] == nil {
-		kinds[kind] = newPlace()
+		kinds[kind] = newFieldNode()
 	}
 	kinds[kind].add(m, path[1:])
 }
 
 // conflicts adds the mutators to found that contradict each other about something in the place.
-func (p *place) conflicts(found map[*Mutator]bool) {
+func (p *fieldNode) conflicts(found map[*Mutator]bool) {
 	for _, kinds := range p.children {
 		conflictsOf(kinds, found)
 		for _, child := range kinds {
@@ -51,7 +51,7 @@ func (p *place) conflicts(found map[*Mutator]bool) {
 
 // conflictsOf compares what is said of one field: it must be of one kind, its items must have one key,
 // and nothing may lead through it if a location must end at it.
-func conflictsOf(kinds map[kindOfValue]*place, found map[*Mutator]bool) {
+func conflictsOf(kinds map[kindOfValue]*fieldNode, found map[*Mutator]bool) {
 	known := len(kinds)
 	if kinds[anyValue] != nil {
 		known--
@@ -84,11 +84,11 @@ func note(found, more map[*Mutator]bool) {
 
 // conflicting returns, for each mutator that contradicts others, all that do so about its kinds.
 func conflicting(mutators []*Mutator) map[*Mutator][]*Mutator {
-	scopes := map[scope]*place{}
+	scopes := map[scope]*fieldNode{}
 	for _, m := range mutators {
 		for _, s := range m.scopes {
 			if scopes[s] == nil {
-				scopes[s] = newPlace()
+				scopes[s] = newFieldNode()
 			}
 			scopes[s].add(m, m.path)
 		}

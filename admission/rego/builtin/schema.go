@@ -17,8 +17,8 @@ import (
 type schema struct {
 	root   any
 	id     string // of the root, which references may name
-	parts  []*part
-	refs   map[string]*part
+	parts  []*subschema
+	refs   map[string]*subschema
 	ids    map[string]any // the parts with names of their own, such as "#name"
 	left   int64
 	weight int64 // of all parts, in bytes
@@ -26,17 +26,17 @@ type schema struct {
 	err    error
 }
 
-// A part is a schema within a schema.
-type part struct {
-	here       []*part // also hold for the same value
-	properties map[string]*part
-	patterns   []*part
-	names      *part
-	others     *part
-	items      []*part
+// A subschema is a schema within a schema.
+type subschema struct {
+	here       []*subschema // also hold for the same value
+	properties map[string]*subschema
+	patterns   []*subschema
+	names      *subschema
+	others     *subschema
+	items      []*subschema
 	isList     bool // items are for one item each
-	more       *part
-	contains   *part
+	more       *subschema
+	contains   *subschema
 
 	required, dependent int64 // errors that there can be
 	allowed             int64 // bytes of enum and const
@@ -66,7 +66,7 @@ var (
 
 // schemaOf takes apart the schema in an operand; nil if it has none.
 func schemaOf(t *ast.Term, left int64) *schema {
-	s := &schema{left: left, refs: map[string]*part{}, ids: map[string]any{}}
+	s := &schema{left: left, refs: map[string]*subschema{}, ids: map[string]any{}}
 	switch v := t.Value.(type) {
 	case ast.String:
 		shape := shapeOf(string(v))
@@ -161,9 +161,9 @@ func (s *schema) local(ref string) string {
 	return ref
 }
 
-// part takes a schema apart.
-func (s *schema) part(v any) *part {
-	p := &part{}
+// part reads a schema.
+func (s *schema) part(v any) *subschema {
+	p := &subschema{}
 	if !s.pay(partBytes) {
 		return p
 	}
@@ -174,7 +174,7 @@ func (s *schema) part(v any) *part {
 	}
 	s.definitions(m)
 	if ref, ok := m["$ref"].(string); ok {
-		p.here = []*part{s.referenced(s.local(ref))}
+		p.here = []*subschema{s.referenced(s.local(ref))}
 		s.within(p, m) // which is parsed, and not asked
 		p.here = p.here[:1]
 		return p
@@ -198,11 +198,11 @@ func (s *schema) definitions(m map[string]any) {
 }
 
 // referenced returns the part that a reference leads to. Each way to write it has one of its own.
-func (s *schema) referenced(ref string) *part {
+func (s *schema) referenced(ref string) *subschema {
 	if p, ok := s.refs[ref]; ok {
 		return p
 	}
-	p := &part{}
+	p := &subschema{}
 	s.refs[ref] = p
 	if target, ok := s.target(ref); ok {
 		*p = *s.part(target)
@@ -243,7 +243,7 @@ func (s *schema) target(ref string) (any, bool) {
 }
 
 // within takes apart what a schema says.
-func (s *schema) within(p *part, m map[string]any) {
+func (s *schema) within(p *subschema, m map[string]any) {
 	for _, name := range []string{"allOf", "anyOf", "oneOf"} {
 		if list, ok := m[name].([]any); ok {
 			for _, v := range list {
@@ -261,9 +261,9 @@ func (s *schema) within(p *part, m map[string]any) {
 	s.scalar(p, m)
 }
 
-func (s *schema) object(p *part, m map[string]any) {
+func (s *schema) object(p *subschema, m map[string]any) {
 	if properties, ok := m["properties"].(map[string]any); ok {
-		p.properties = make(map[string]*part, len(properties))
+		p.properties = make(map[string]*subschema, len(properties))
 		for name, v := range properties {
 			p.properties[name] = s.part(v)
 		}
@@ -300,7 +300,7 @@ func (s *schema) object(p *part, m map[string]any) {
 	}
 }
 
-func (s *schema) array(p *part, m map[string]any) {
+func (s *schema) array(p *subschema, m map[string]any) {
 	switch v := m["items"].(type) {
 	case nil:
 	case []any:
@@ -309,7 +309,7 @@ func (s *schema) array(p *part, m map[string]any) {
 			p.items = append(p.items, s.part(item))
 		}
 	default:
-		p.items = []*part{s.part(v)}
+		p.items = []*subschema{s.part(v)}
 	}
 	if v, ok := m["additionalItems"]; ok {
 		p.more = s.part(v)
@@ -320,7 +320,7 @@ func (s *schema) array(p *part, m map[string]any) {
 	p.isUnique = m["uniqueItems"] == true
 }
 
-func (s *schema) scalar(p *part, m map[string]any) {
+func (s *schema) scalar(p *subschema, m map[string]any) {
 	if list, ok := m["enum"].([]any); ok {
 		p.allowed = 64 + jsonSize(list)
 		s.pay(add(square(int64(len(list)), 16), 4*p.allowed))
@@ -359,9 +359,9 @@ func (s *schema) program(text string) (cost, steps int64) {
 }
 
 // order gives parts their places, and finds those that are parts of themselves.
-func (s *schema) order(root *part) {
+func (s *schema) order(root *subschema) {
 	type step struct {
-		of   *part
+		of   *subschema
 		next int
 	}
 	if root.state != unseen {

@@ -113,7 +113,7 @@ func validated(o operands) need {
 		return n
 	}
 	v := validation{left: o.left - n.memory - n.steps}
-	v.value(map[*part]int64{s.parts[0]: 1}, document, 0)
+	v.value(map[*subschema]int64{s.parts[0]: 1}, document, 0)
 	n.memory, n.steps = add(n.memory, v.memory), add(n.steps, v.steps)
 	return n
 }
@@ -143,10 +143,10 @@ func (v *validation) isOver() bool { return add(v.memory, v.steps) > v.left }
 
 // value counts what it takes to ask parts, each so many times, about a value, whose place in the
 // document is so long to write.
-func (v *validation) value(asked map[*part]int64, value any, path int64) {
+func (v *validation) value(asked map[*subschema]int64, value any, path int64) {
 	all := here(asked)
-	children := map[string]map[*part]int64{}
-	for _, p := range slices.SortedFunc(maps.Keys(all), func(a, b *part) int { return b.place - a.place }) {
+	children := map[string]map[*subschema]int64{}
+	for _, p := range slices.SortedFunc(maps.Keys(all), func(a, b *subschema) int { return b.place - a.place }) {
 		times := all[p]
 		v.steps = add(v.steps, multiply(askSteps, times))
 		v.memory = add(v.memory, multiply(times, failureBytes+4*path))
@@ -173,8 +173,8 @@ func (v *validation) value(asked map[*part]int64, value any, path int64) {
 }
 
 // here returns the parts with all that hold for the same value, and how often each is asked.
-func here(asked map[*part]int64) map[*part]int64 {
-	all, queue := map[*part]int64{}, slices.Collect(maps.Keys(asked))
+func here(asked map[*subschema]int64) map[*subschema]int64 {
+	all, queue := map[*subschema]int64{}, slices.Collect(maps.Keys(asked))
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
@@ -184,7 +184,7 @@ func here(asked map[*part]int64) map[*part]int64 {
 		all[p] = asked[p]
 		queue = append(queue, p.here...)
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(all), func(a, b *part) int { return b.place - a.place }) {
+	for _, p := range slices.SortedFunc(maps.Keys(all), func(a, b *subschema) int { return b.place - a.place }) {
 		for _, other := range p.here {
 			all[other] = add(all[other], all[p])
 		}
@@ -205,7 +205,7 @@ func child(value any, name string) any {
 }
 
 // own counts what a part says of a value itself.
-func (v *validation) own(p *part, times int64, value any, path int64) {
+func (v *validation) own(p *subschema, times int64, value any, path int64) {
 	if p.allowed > 0 {
 		v.memory = add(v.memory, multiply(times, multiply(4, add(p.allowed, jsonSize(value)))))
 	}
@@ -249,19 +249,19 @@ func numberSteps(n json.Number) int64 {
 	return 16 + square(int64(len(n)), 8)
 }
 
-func ask(children map[string]map[*part]int64, name string, p *part, times int64) {
+func ask(children map[string]map[*subschema]int64, name string, p *subschema, times int64) {
 	if p == nil {
 		return
 	}
 	of := children[name]
 	if of == nil {
-		of = map[*part]int64{}
+		of = map[*subschema]int64{}
 		children[name] = of
 	}
 	of[p] = add(of[p], times)
 }
 
-func (v *validation) object(p *part, times int64, value map[string]any, path int64, children map[string]map[*part]int64) {
+func (v *validation) object(p *subschema, times int64, value map[string]any, path int64, children map[string]map[*subschema]int64) {
 	if len(p.properties) == 0 && len(p.patterns) == 0 && p.others == nil && p.names == nil {
 		return
 	}
@@ -278,12 +278,12 @@ func (v *validation) object(p *part, times int64, value map[string]any, path int
 			ask(children, name, pattern, times)
 		}
 		if p.names != nil {
-			v.value(map[*part]int64{p.names: times}, name, path)
+			v.value(map[*subschema]int64{p.names: times}, name, path)
 		}
 	}
 }
 
-func (v *validation) array(p *part, times int64, value []any, _ int64, children map[string]map[*part]int64) {
+func (v *validation) array(p *subschema, times int64, value []any, _ int64, children map[string]map[*subschema]int64) {
 	if len(p.items) == 0 && p.more == nil && p.contains == nil {
 		return
 	}

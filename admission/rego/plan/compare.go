@@ -31,7 +31,7 @@ func compare(a, b Value) int {
 	return ast.Compare(a.Whole(), b.Whole())
 }
 
-func compareParts(a, b Part) int {
+func compareParts(a, b LazyValue) int {
 	if a == b {
 		return 0
 	}

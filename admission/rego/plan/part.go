@@ -2,10 +2,10 @@ package plan
 
 import "github.com/open-policy-agent/opa/v1/ast"
 
-// A Part is an object or a list of a request, or a set of few values. Steps read it as it is. OPA's
+// A LazyValue is an object or a list of a request, or a set of few values. Steps read it as it is. OPA's
 // value of it is made if something needs that, such as a built-in function. It belongs to one
 // goroutine.
-type Part interface {
+type LazyValue interface {
 	Kind() Kind
 	Len() int
 	// Key and At return the key and the value of a member, by its position in OPA's order. Sets have no

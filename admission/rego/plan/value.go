@@ -5,14 +5,14 @@ import "github.com/open-policy-agent/opa/v1/ast"
 // A Value is a value as steps see it: one of OPA's, or a Part. The zero Value is no value.
 type Value struct {
 	term *ast.Term
-	part Part
+	part LazyValue
 }
 
 // Made returns a value of OPA's; none for nil.
 func Made(t *ast.Term) Value { return Value{term: t} }
 
 // Unmade returns the value of a part.
-func Unmade(p Part) Value { return Value{part: p} }
+func Unmade(p LazyValue) Value { return Value{part: p} }
 
 // IsValid reports whether there is a value.
 func (v Value) IsValid() bool { return v.term != nil || v.part != nil }
@@ -100,7 +100,7 @@ func (v Value) each(m *machine, by visitor) bool {
 	return true
 }
 
-func eachOf(p Part, m *machine, by visitor) bool {
+func eachOf(p LazyValue, m *machine, by visitor) bool {
 	isSet := p.Kind() == Set
 	for i := range p.Len() {
 		value := p.At(i)

@@ -38,7 +38,7 @@ func (d *deriver) worded(e celast.Expr, want bool) (atom, bool) {
 	return atom{}, false
 }
 
-func presence(p place, want bool) atom {
+func presence(p operandLocation, want bool) atom {
 	a := atom{kind: atomPresence, subject: operand{kind: operandPlace, place: p, text: p.text()}, must: "must be set", is: "is set"}
 	if !want {
 		a.kind, a.must, a.is, a.exempts = atomAbsence, "may not be set", "is not set", true
@@ -244,7 +244,7 @@ func (d *deriver) previous(op string, a, b operand) (atom, bool) {
 }
 
 func sameSteps(a, b []step) bool {
-	return place{steps: a}.equal(place{steps: b})
+	return operandLocation{steps: a}.equal(operandLocation{steps: b})
 }
 
 // compareTo is quantity(a).compareTo(quantity(b)) < 0, and versions likewise.

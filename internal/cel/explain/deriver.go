@@ -10,8 +10,8 @@ import (
 type deriver struct {
 	reader
 	checked *cel.Checked
-	over    map[int]place // what they go through
-	inert   bool          // nothing is to be evaluated: only words are asked for
+	over    map[int]operandLocation // what they go through
+	inert   bool                    // nothing is to be evaluated: only words are asked for
 }
 
 // plan compiles a part of the expression to a program; nil if that cannot be done, or need not.

@@ -89,8 +89,8 @@ func (x *Explanation) Explain(f *cel.Frame, v *cel.Vars) []Violation {
 type explainer struct {
 	frame *cel.Frame
 	vars  *cel.Vars
-	items []visited // by the level of their loops, from 1
-	over  []place   // what these loops go through
+	items []visited         // by the level of their loops, from 1
+	over  []operandLocation // what these loops go through
 	when  []statement
 	found []Violation
 	// each is the demand on every item whose items are looked at, if any.

@@ -17,7 +17,7 @@ import (
 )
 
 // at follows a place through the object. path is right also if nothing stands there.
-func (x *explainer) at(p place) (n document.Node, path string, ok bool) {
+func (x *explainer) at(p operandLocation) (n document.Node, path string, ok bool) {
 	var b []byte
 	switch {
 	case p.base == baseObject:
@@ -49,7 +49,7 @@ func (x *explainer) at(p place) (n document.Node, path string, ok bool) {
 }
 
 // chosen is what of the object the variable of a place stands for; an invalid node if it is no object or list of it.
-func (x *explainer) chosen(p place) document.Node {
+func (x *explainer) chosen(p operandLocation) document.Node {
 	v, err := p.chosen.program.EvalValue(x.frame, x.vars)
 	if err != nil {
 		return document.Node{}

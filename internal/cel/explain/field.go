@@ -28,16 +28,16 @@ type fieldCollector struct {
 	level  int // of the loop whose item counts; 0 is the object itself
 	bodies int // of loops around the expression
 
-	read, tested, inBodies []place
+	read, tested, inBodies []operandLocation
 }
 
-func (c *fieldCollector) common() (p place, ok bool) {
-	for _, places := range [][]place{c.read, c.tested, c.inBodies} {
+func (c *fieldCollector) common() (p operandLocation, ok bool) {
+	for _, places := range [][]operandLocation{c.read, c.tested, c.inBodies} {
 		if len(places) > 0 {
 			return shared(places), true
 		}
 	}
-	return place{}, false
+	return operandLocation{}, false
 }
 
 func (c *fieldCollector) collect(e celast.Expr) {
@@ -86,27 +86,27 @@ func (c *fieldCollector) collect(e celast.Expr) {
 
 // found is the place that the expression reads, if it is one, or the place that all belongs to that a variable of the
 // policy reads.
-func (c *fieldCollector) found(e celast.Expr) (place, bool) {
+func (c *fieldCollector) found(e celast.Expr) (operandLocation, bool) {
 	if i, ok := c.composited(e); ok && c.level == 0 {
 		x := c.variables.all[i]
 		if about := x.operand.around().about; about.chosen != nil {
 			return about, true
 		}
-		return place{base: baseObject, steps: x.field}, true
+		return operandLocation{base: baseObject, steps: x.field}, true
 	}
 	p, ok := c.place(e)
 	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
 		p, ok = c.reader.tested(e)
 	}
 	if !ok || p.level != c.level || !p.ofObject() || p.base == baseKey {
-		return place{}, false
+		return operandLocation{}, false
 	}
 	return p, true
 }
 
 // about returns the common beginning of the places in the expression: of the places in the
 // innermost loop's item, if there are any.
-func (r *reader) about(e celast.Expr) (p place, ok bool) {
+func (r *reader) about(e celast.Expr) (p operandLocation, ok bool) {
 	for level := r.level; level >= 0; level-- {
 		c := fieldCollector{reader: reader{ast: r.ast, variables: r.variables, scope: slices.Clip(r.scope)}, level: level}
 		c.collect(e)
@@ -114,5 +114,5 @@ func (r *reader) about(e celast.Expr) (p place, ok bool) {
 			return p, true
 		}
 	}
-	return place{}, false
+	return operandLocation{}, false
 }

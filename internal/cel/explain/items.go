@@ -63,7 +63,7 @@ func (x *explainer) visit(c *clause) {
 	}
 	for len(x.items) <= c.level {
 		x.items = append(x.items, visited{})
-		x.over = append(x.over, place{})
+		x.over = append(x.over, operandLocation{})
 	}
 	x.items, x.over = x.items[:c.level+1], x.over[:c.level+1]
 	x.over[c.level] = c.items.around().about

@@ -110,20 +110,20 @@ func (d *deriver) iterate(l loop, over operand, do func()) {
 	}
 	d.level++
 	if d.over == nil {
-		d.over = make(map[int]place)
+		d.over = make(map[int]operandLocation)
 	}
 	d.over[d.level] = over.place
 	if l.second == "" {
-		d.scope = append(d.scope, iteration{name: l.name, place: place{base: baseItem, level: d.level}, known: true, over: over.place})
+		d.scope = append(d.scope, iteration{name: l.name, place: operandLocation{base: baseItem, level: d.level}, known: true, over: over.place})
 	} else {
-		d.scope = append(d.scope, iteration{name: l.name, place: place{base: baseKey, level: d.level}, known: true, over: over.place},
-			iteration{name: l.second, place: place{base: baseMember, level: d.level}, known: true, over: over.place})
+		d.scope = append(d.scope, iteration{name: l.name, place: operandLocation{base: baseKey, level: d.level}, known: true, over: over.place},
+			iteration{name: l.second, place: operandLocation{base: baseMember, level: d.level}, known: true, over: over.place})
 	}
 	do()
 	d.level--
 }
 
-func (d *deriver) goesThroughMap(e celast.Expr, p place) bool {
+func (d *deriver) goesThroughMap(e celast.Expr, p operandLocation) bool {
 	return d.ast.GetType(e.ID()).Kind() == types.MapKind || isMap(p.steps)
 }
 

@@ -74,13 +74,13 @@ type atom struct {
 // An operand is a part of a comparison.
 type operand struct {
 	kind    operandKind
-	place   place
+	place   operandLocation
 	literal ref.Val
 	list    []ref.Val
 	text    string // as a message names it
 
 	// of operandOther: what all the places that it is made of have in common
-	about   place
+	about   operandLocation
 	located bool
 }
 
@@ -149,8 +149,8 @@ type statement struct {
 	raw bool
 }
 
-// A place is the location of an operand: a variable, and the path from it.
-type place struct {
+// An operandLocation is the location of an operand: a variable, and the path from it.
+type operandLocation struct {
 	base   basis
 	level  int // of the loop whose item it is
 	name   string
@@ -202,7 +202,7 @@ func (c *clause) about() operand {
 
 // commonAbout returns the place that the clauses are all about.
 func commonAbout(clauses []*clause) operand {
-	places := make([]place, 0, len(clauses))
+	places := make([]operandLocation, 0, len(clauses))
 	for _, c := range clauses {
 		if o := c.about(); o.located {
 			places = append(places, o.about)
@@ -213,8 +213,8 @@ func commonAbout(clauses []*clause) operand {
 
 // commonPlace returns what the places have in common: the places in the innermost loop's item, if
 // there are any.
-func commonPlace(places []place) operand {
-	var inmost []place
+func commonPlace(places []operandLocation) operand {
+	var inmost []operandLocation
 	for _, p := range places {
 		if len(inmost) > 0 && p.level > inmost[0].level {
 			inmost = inmost[:0]
@@ -230,7 +230,7 @@ func commonPlace(places []place) operand {
 }
 
 // shared is the beginning that places of one level have in common.
-func shared(places []place) place {
+func shared(places []operandLocation) operandLocation {
 	first := places[0]
 	paths := make([][]step, len(places))
 	apart := false
@@ -239,7 +239,7 @@ func shared(places []place) place {
 		apart = apart || p.chosen != first.chosen
 	}
 	if apart { // which place of the object the variables stand for is known only of a request
-		first = place{base: baseObject}
+		first = operandLocation{base: baseObject}
 		for i, p := range places {
 			if p.chosen != nil {
 				paths[i] = p.chosen.field
@@ -276,23 +276,23 @@ func (c *clause) ofObject() bool {
 	return s.ofObject() && (s.kind != operandPlace || s.place.base != baseKey)
 }
 
-func (p place) equal(q place) bool {
+func (p operandLocation) equal(q operandLocation) bool {
 	return p.base == q.base && p.level == q.level && p.name == q.name && slices.Equal(p.steps, q.steps)
 }
 
 // within reports whether the place is another one or in it.
-func (p place) within(q place) bool {
+func (p operandLocation) within(q operandLocation) bool {
 	return p.base == q.base && p.level == q.level && p.name == q.name &&
 		len(p.steps) >= len(q.steps) && slices.Equal(p.steps[:len(q.steps)], q.steps)
 }
 
 // follow is the place some steps further.
-func (p place) follow(steps ...step) place {
+func (p operandLocation) follow(steps ...step) operandLocation {
 	p.steps = append(slices.Clip(p.steps), steps...)
 	return p
 }
 
-func (p place) ofObject() bool { return p.base != baseOther && p.base != baseOld }
+func (p operandLocation) ofObject() bool { return p.base != baseOther && p.base != baseOld }
 
 func commonPrefix(paths [][]step) []step {
 	if len(paths) == 0 {

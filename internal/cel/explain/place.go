@@ -13,9 +13,9 @@ import (
 // An iteration is a variable of a loop around an expression.
 type iteration struct {
 	name  string
-	place place // where its values stand
-	known bool  // the place is known
-	over  place // what the loop goes through
+	place operandLocation // where its values stand
+	known bool            // the place is known
+	over  operandLocation // what the loop goes through
 	text  string
 }
 
@@ -39,30 +39,30 @@ func (r *reader) find(name string) *iteration {
 
 // place is the location of the value of the expression, if there is just one: a chain of members
 // and literal indexes from a variable. What optional values add to such a chain changes nothing.
-func (r *reader) place(e celast.Expr) (place, bool) {
+func (r *reader) place(e celast.Expr) (operandLocation, bool) {
 	switch e.Kind() {
 	case celast.IdentKind:
 		return r.variable(e.AsIdent())
 	case celast.SelectKind:
 		s := e.AsSelect()
 		if s.IsTestOnly() {
-			return place{}, false
+			return operandLocation{}, false
 		}
 		if i, ok := r.composited(e); ok {
 			if m := r.variables.all[i]; m.operand.kind == operandPlace {
 				return m.operand.place, true
 			}
-			return place{}, false
+			return operandLocation{}, false
 		}
 		p, ok := r.place(s.Operand())
 		if !ok || p.base == baseKey {
-			return place{}, false
+			return operandLocation{}, false
 		}
 		return p.follow(r.member(p, s.Operand(), s.FieldName(), false)), true
 	case celast.CallKind:
 		return r.indexed(e.AsCall())
 	}
-	return place{}, false
+	return operandLocation{}, false
 }
 
 // chooses reports whether the value of the expression stands at one of several places of the object, by a condition:
@@ -79,54 +79,54 @@ func (r *reader) chooses(e celast.Expr) bool {
 	return true
 }
 
-func (r *reader) variable(name string) (place, bool) {
+func (r *reader) variable(name string) (operandLocation, bool) {
 	if l := r.find(name); l != nil {
 		return l.place, l.known
 	}
 	switch name {
 	case plan.NameSelf, plan.NameObject:
-		return place{base: baseObject, name: name}, true
+		return operandLocation{base: baseObject, name: name}, true
 	case plan.NameOldSelf, plan.NameOldObject:
-		return place{base: baseOld, name: name}, true
+		return operandLocation{base: baseOld, name: name}, true
 	}
-	return place{base: baseOther, name: name}, true
+	return operandLocation{base: baseOther, name: name}, true
 }
 
 // indexed is the place behind an index or a function of optional values.
-func (r *reader) indexed(call celast.CallExpr) (place, bool) {
+func (r *reader) indexed(call celast.CallExpr) (operandLocation, bool) {
 	switch call.FunctionName() {
 	case operators.Index, operators.OptIndex:
 	case operators.OptSelect:
 		p, ok := r.place(call.Args()[0])
 		name, literal := stringLiteral(call.Args()[1])
 		if !ok || !literal || p.base == baseKey {
-			return place{}, false
+			return operandLocation{}, false
 		}
 		return p.follow(r.member(p, call.Args()[0], name, false)), true
 	case "orValue", "value":
 		if !call.IsMemberFunction() {
-			return place{}, false
+			return operandLocation{}, false
 		}
 		return r.place(call.Target())
 	case "dyn":
 		return r.place(call.Args()[0])
 	default:
-		return place{}, false
+		return operandLocation{}, false
 	}
 	p, ok := r.place(call.Args()[0])
 	if !ok || p.base == baseKey {
-		return place{}, false
+		return operandLocation{}, false
 	}
 	at := call.Args()[1]
 	if at.Kind() == celast.IdentKind {
 		// labels[k] in a loop over labels is the value behind the key.
 		if l := r.find(at.AsIdent()); l != nil && l.known && l.place.base != baseMember && len(l.place.steps) == 0 && l.over.equal(p) {
-			return place{base: baseMember, level: l.place.level}, true
+			return operandLocation{base: baseMember, level: l.place.level}, true
 		}
-		return place{}, false
+		return operandLocation{}, false
 	}
 	if at.Kind() != celast.LiteralKind {
-		return place{}, false
+		return operandLocation{}, false
 	}
 	switch at := at.AsLiteral().(type) {
 	case types.String:
@@ -134,11 +134,11 @@ func (r *reader) indexed(call celast.CallExpr) (place, bool) {
 	case types.Int:
 		return p.follow(step{index: int(at), item: true}), true
 	}
-	return place{}, false
+	return operandLocation{}, false
 }
 
 // member is the step to a member. Only a member of an object with a schema is named by its escaped name.
-func (r *reader) member(p place, operand celast.Expr, name string, indexed bool) step {
+func (r *reader) member(p operandLocation, operand celast.Expr, name string, indexed bool) step {
 	switch r.ast.GetType(operand.ID()).Kind() {
 	case types.StructKind:
 		if plain, ok := apiservercel.Unescape(name); ok {
@@ -211,13 +211,13 @@ func appendKey(b []byte, key string) []byte {
 }
 
 // tested returns the place if the expression asks whether it is set.
-func (r *reader) tested(e celast.Expr) (place, bool) {
+func (r *reader) tested(e celast.Expr) (operandLocation, bool) {
 	switch e.Kind() {
 	case celast.SelectKind:
 		if s := e.AsSelect(); s.IsTestOnly() {
 			p, ok := r.place(s.Operand())
 			if !ok || p.base == baseKey {
-				return place{}, false
+				return operandLocation{}, false
 			}
 			return p.follow(r.member(p, s.Operand(), s.FieldName(), false)), true
 		}
@@ -235,7 +235,7 @@ func (r *reader) tested(e celast.Expr) (place, bool) {
 			}
 		}
 	}
-	return place{}, false
+	return operandLocation{}, false
 }
 
 func stringLiteral(e celast.Expr) (string, bool) {

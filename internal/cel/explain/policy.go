@@ -92,7 +92,7 @@ func (x *Explanation) derive(name string, c *cel.Checked, known *knowledge) {
 	root := c.AST.Expr()
 	x.operand = d.operand(root)
 	if x.operand.kind == operandOther && d.chooses(root) {
-		p := place{base: baseChosen, name: plan.NameVariables + "." + name, chosen: x}
+		p := operandLocation{base: baseChosen, name: plan.NameVariables + "." + name, chosen: x}
 		x.operand = operand{kind: operandPlace, place: p, text: p.text()}
 	}
 	if isBool(c.AST, root) {

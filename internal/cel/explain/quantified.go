@@ -89,7 +89,7 @@ func (d *deriver) unique(l loop, over operand) (a atom, ok bool) {
 			return
 		}
 		var keys [][]step
-		var outer place
+		var outer operandLocation
 		for _, part := range d.conjuncts(l.body, true, nil) {
 			if p, isTest := d.tested(part.expr); isTest && part.want && p.within(inner.place) {
 				continue
@@ -108,7 +108,7 @@ func (d *deriver) unique(l loop, over operand) (a atom, ok bool) {
 			if x.place.base != inner.place.base || x.place.level >= inner.place.level || !y.place.within(inner.place) || !sameSteps(x.place.steps, y.place.steps) {
 				return
 			}
-			outer = place{base: x.place.base, level: x.place.level}
+			outer = operandLocation{base: x.place.base, level: x.place.level}
 			keys = append(keys, x.place.steps)
 		}
 		if len(keys) == 0 || !d.over[outer.level].equal(over.place) {

@@ -17,7 +17,7 @@ import (
 //	has(self.a) == has(self.b), has(self.a) != has(self.b)
 func (d *deriver) union(e celast.Expr, want bool) (*clause, bool) {
 	op, n := operators.Equals, int64(1)
-	var fields []place
+	var fields []operandLocation
 	ok := false
 	switch e.Kind() {
 	case celast.CallKind:
@@ -71,7 +71,7 @@ func (d *deriver) union(e celast.Expr, want bool) (*clause, bool) {
 }
 
 // numberOf demands that so many of the fields are set.
-func numberOf(fields []place, op string, n int64) (*clause, bool) {
+func numberOf(fields []operandLocation, op string, n int64) (*clause, bool) {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		if names[i] = f.text(); names[i] == "" || f.base != fields[0].base || f.level != fields[0].level {
@@ -95,14 +95,14 @@ func numberOf(fields []place, op string, n int64) (*clause, bool) {
 }
 
 // together demands that two fields are both set or both unset, or that exactly one of them is set.
-func (d *deriver) together(a, b place, same bool) *clause {
+func (d *deriver) together(a, b operandLocation, same bool) *clause {
 	if !same {
-		if c, ok := numberOf([]place{a, b}, operators.Equals, 1); ok {
+		if c, ok := numberOf([]operandLocation{a, b}, operators.Equals, 1); ok {
 			return c
 		}
 	}
 	names := []string{a.text(), b.text()}
-	about := commonPlace([]place{a, b})
+	about := commonPlace([]operandLocation{a, b})
 	if !same || slices.Contains(names, "") || a.base != b.base || a.level != b.level {
 		return &clause{kind: clauseAtom, atom: &atom{subject: about}}
 	}
@@ -112,7 +112,7 @@ func (d *deriver) together(a, b place, same bool) *clause {
 }
 
 // summands are the fields in (has(a) ? 1 : 0) + (has(b) ? 1 : 0).
-func (d *deriver) summands(e celast.Expr, to []place) ([]place, bool) {
+func (d *deriver) summands(e celast.Expr, to []operandLocation) ([]operandLocation, bool) {
 	if e.Kind() != celast.CallKind {
 		return nil, false
 	}
@@ -133,7 +133,7 @@ func (d *deriver) summands(e celast.Expr, to []place) ([]place, bool) {
 }
 
 // filteredFields are the fields in [has(a), has(b)].filter(x, x).size().
-func (d *deriver) filteredFields(e celast.Expr) ([]place, bool) {
+func (d *deriver) filteredFields(e celast.Expr) ([]operandLocation, bool) {
 	sized, ok := sizeOf(e)
 	if !ok {
 		return nil, false
@@ -151,11 +151,11 @@ func (d *deriver) filteredFields(e celast.Expr) ([]place, bool) {
 }
 
 // listed are the fields in [has(a), has(b)].
-func (d *deriver) listed(e celast.Expr) ([]place, bool) {
+func (d *deriver) listed(e celast.Expr) ([]operandLocation, bool) {
 	if e.Kind() != celast.ListKind {
 		return nil, false
 	}
-	var fields []place
+	var fields []operandLocation
 	for _, x := range e.AsList().Elements() {
 		p, ok := d.tested(x)
 		if !ok {

@@ -38,7 +38,7 @@ func literalText(v ref.Val) string {
 }
 
 // text is a place as the message about another place names it.
-func (p place) text() string {
+func (p operandLocation) text() string {
 	path := pathText(p.steps)
 	switch {
 	case p.base == baseKey:

@@ -139,10 +139,10 @@ func (c *nativeCompiler) indexed(call celast.CallExpr) code {
 }
 
 // lookup is the value of an optional part, which need not be made into a value of cel-go's.
-func (k code) lookup() func(*Machine) (Val, reach) {
+func (k code) lookup() func(*Machine) (Val, chainResult) {
 	if k.chain != nil && !k.chain.test {
 		chain := k.chain
-		return func(f *Machine) (Val, reach) {
+		return func(f *Machine) (Val, chainResult) {
 			v, how := chain.find(f)
 			if how == present {
 				return f.unwrap(v)
@@ -151,11 +151,11 @@ func (k code) lookup() func(*Machine) (Val, reach) {
 		}
 	}
 	eval := k.eval
-	return func(f *Machine) (Val, reach) { return f.unwrap(eval(f)) }
+	return func(f *Machine) (Val, chainResult) { return f.unwrap(eval(f)) }
 }
 
 // unwrap is the value in an optional value. What is not optional is present.
-func (f *Machine) unwrap(v Val) (Val, reach) {
+func (f *Machine) unwrap(v Val) (Val, chainResult) {
 	if v.Kind == ValErr {
 		return v, failed
 	}

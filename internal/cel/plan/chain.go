@@ -41,14 +41,14 @@ type link struct {
 }
 
 // How far a chain led.
-type reach uint8
+type chainResult uint8
 
 const (
-	present reach = iota // the value is there
-	some                 // the value is there, and is optional
-	none                 // an optional link leads nowhere
-	absent               // the member that is tested for is not there
-	failed               // the value is an error
+	present chainResult = iota // the value is there
+	some                       // the value is there, and is optional
+	none                       // an optional link leads nowhere
+	absent                     // the member that is tested for is not there
+	failed                     // the value is an error
 )
 
 // direct reports whether the chain is nothing but a path.
@@ -110,7 +110,7 @@ func (c *chain) node(f *Machine) (document.Node, bool) {
 }
 
 // find follows the chain. The value of a chain that is optional is not wrapped.
-func (c *chain) find(f *Machine) (Val, reach) {
+func (c *chain) find(f *Machine) (Val, chainResult) {
 	f.Arena.Charge(c.units)
 	n, far, ok := c.lead(f)
 	if !ok {
@@ -155,7 +155,7 @@ func (c *chain) variable(f *Machine) Val {
 }
 
 // follow is find from the link i on, in all generality. It does what cel-go's applyQualifiers does.
-func (c *chain) follow(f *Machine, i int, v Val, how reach) (Val, reach) {
+func (c *chain) follow(f *Machine, i int, v Val, how chainResult) (Val, chainResult) {
 	if o, ok := v.optional(); ok && i == 0 && len(c.links) > 0 {
 		if !o.HasValue() {
 			return Val{}, none
@@ -182,7 +182,7 @@ func (c *chain) follow(f *Machine, i int, v Val, how reach) (Val, reach) {
 			how = some
 		}
 		soft := how == some || c.test && i == len(c.links)-1
-		var found reach
+		var found chainResult
 		if l.field != nil {
 			v, found = f.fieldOf(l, v, soft)
 		} else {
@@ -231,7 +231,7 @@ func (c *chain) scalar(f *Machine) Val {
 }
 
 // wrapped is the value that find found, as the expression sees it.
-func (c *chain) wrapped(f *Machine, v Val, how reach) Val {
+func (c *chain) wrapped(f *Machine, v Val, how chainResult) Val {
 	switch {
 	case how == failed:
 		return v
@@ -242,7 +242,7 @@ func (c *chain) wrapped(f *Machine, v Val, how reach) Val {
 }
 
 // raw is the value that find found; a test of something optional is the optional value itself.
-func raw(f *Machine, v Val, how reach) Val {
+func raw(f *Machine, v Val, how chainResult) Val {
 	switch how {
 	case some:
 		return refVal(types.OptionalOf(f.Ref(v)))

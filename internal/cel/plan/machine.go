@@ -69,14 +69,14 @@ func (f *Machine) Release() {
 
 // Marks are the places in all slabs.
 type Marks struct {
-	places        value.Places
+	places        value.ArenaMarks
 	builts, cells value.Mark
 	Retained      int
 }
 
 // Mark returns the current positions of the slabs.
 func (f *Machine) Mark() Marks {
-	return Marks{f.Arena.Places(), f.builts.Mark(), f.cells.Mark(), f.Retained}
+	return Marks{f.Arena.Marks(), f.builts.Mark(), f.cells.Mark(), f.Retained}
 }
 
 // Reset gives back what was made since the marks were set, unless it is kept.

@@ -12,7 +12,7 @@ import (
 )
 
 // sound is the value, or the error that reading it is.
-func (f *Machine) sound(v Val) (Val, reach) {
+func (f *Machine) sound(v Val) (Val, chainResult) {
 	if v.Kind == valNode {
 		switch t := v.typ(); {
 		case t != nil:
@@ -29,7 +29,7 @@ func (f *Machine) sound(v Val) (Val, reach) {
 }
 
 // qualify is a member or an item of a value; soft says that it may be missing. It does what cel-go's refQualify does.
-func (f *Machine) qualify(v, key Val, soft bool) (Val, reach) {
+func (f *Machine) qualify(v, key Val, soft bool) (Val, chainResult) {
 	switch key.Kind {
 	case ValString, ValInt, valUint, valDouble, ValBool:
 	default:
@@ -68,7 +68,7 @@ func (f *Machine) qualify(v, key Val, soft bool) (Val, reach) {
 }
 
 // fieldOf is a field of an object of a type that reads its fields itself. It does what cel-go's fieldQualifier does.
-func (f *Machine) fieldOf(l *link, v Val, soft bool) (Val, reach) {
+func (f *Machine) fieldOf(l *link, v Val, soft bool) (Val, chainResult) {
 	object := f.Ref(v).Value()
 	if soft && !l.field.IsSet(object) {
 		return Val{}, none
@@ -81,14 +81,14 @@ func (f *Machine) fieldOf(l *link, v Val, soft bool) (Val, reach) {
 }
 
 // missing is the value of a chain whose member is missing.
-func (f *Machine) missing(what string, key Val, soft bool) (Val, reach) {
+func (f *Machine) missing(what string, key Val, soft bool) (Val, chainResult) {
 	if soft {
 		return Val{}, none
 	}
 	return ErrVal(types.NewErr("%s: %v", what, f.Ref(key))), failed
 }
 
-func (f *Machine) member(n document.Node, t *value.Type, key Val, soft bool) (Val, reach) {
+func (f *Machine) member(n document.Node, t *value.Type, key Val, soft bool) (Val, chainResult) {
 	if key.Kind != ValString {
 		if t != nil {
 			return ErrVal(types.NoSuchOverloadErr()), failed
@@ -122,7 +122,7 @@ func (f *Machine) index(key Val) ref.Val {
 	return f.Ref(key)
 }
 
-func (f *Machine) item(v, key Val, soft bool) (Val, reach) {
+func (f *Machine) item(v, key Val, soft bool) (Val, chainResult) {
 	n, t := v.node(), v.typ()
 	i := int(key.num)
 	if key.Kind != ValInt {
@@ -154,7 +154,7 @@ func (f *Machine) indexed(n document.Node) *value.List {
 }
 
 // qualifyRef is qualify for a value of cel-go's.
-func (f *Machine) qualifyRef(v ref.Val, key Val, soft bool) (Val, reach) {
+func (f *Machine) qualifyRef(v ref.Val, key Val, soft bool) (Val, chainResult) {
 	k := f.Ref(key)
 	switch v := v.(type) {
 	case traits.Mapper:

@@ -15,21 +15,21 @@ type Arena struct {
 	doubles Slab[types.Double]
 }
 
-// Places are the places in all slabs of an arena.
-type Places struct {
+// ArenaMarks are the places in all slabs of an arena.
+type ArenaMarks struct {
 	objects, lists, members, items, records, strings, ints, doubles Mark
 	made                                                            int
 }
 
-func (f *Arena) Places() Places {
-	return Places{
+func (f *Arena) Marks() ArenaMarks {
+	return ArenaMarks{
 		f.objects.Mark(), f.lists.Mark(), f.members.Mark(), f.items.Mark(), f.records.Mark(),
 		f.strings.Mark(), f.ints.Mark(), f.doubles.Mark(), f.made,
 	}
 }
 
 // GiveBack gives back what was made since then; nothing may use it any more.
-func (f *Arena) GiveBack(p Places) {
+func (f *Arena) GiveBack(p ArenaMarks) {
 	f.objects.Reset(p.objects)
 	f.lists.Reset(p.lists)
 	f.members.Reset(p.members)

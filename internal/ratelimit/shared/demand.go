@@ -49,22 +49,22 @@ type Demand struct {
 	// Ahead is how long the bucket takes to be empty, the request's tokens included if they were taken.
 	Ahead time.Duration
 
-	answer  answer
-	leasing bool // a lease, for the gateway
-	sent    bool
-	taken   taken
+	decidedBy decidedBy
+	leasing   bool // a lease, for the gateway
+	sent      bool
+	taken     taken
 }
 
 // WasSent reports whether Redis was asked about the demand.
 func (d *Demand) WasSent() bool { return d.sent }
 
-// answer is who decides on a demand.
-type answer int8
+// decidedBy is who decides on a demand.
+type decidedBy int8
 
 const (
-	asked  answer = iota // Redis is
-	leased               // the gateway, with a token of its lease
-	known                // the gateway, which knows that there is no token yet
+	asked  decidedBy = iota // Redis is
+	leased                  // the gateway, with a token of its lease
+	known                   // the gateway, which knows that there is no token yet
 )
 
 // taken are tokens in hand, and when they were taken by the clock of Redis.

@@ -93,13 +93,13 @@ func (b *buckets) consult(d *Demand, now int64) <-chan struct{} {
 	ahead := time.Duration(max(0, e.tat-now))
 	if e.lease.tokens >= d.Cost && now < e.until {
 		e.lease.tokens -= d.Cost
-		d.answer, d.taken = leased, taken{d.Cost, e.lease.seconds, e.lease.nanos}
+		d.decidedBy, d.taken = leased, taken{d.Cost, e.lease.seconds, e.lease.nanos}
 		d.Ahead = max(0, ahead-time.Duration(e.lease.tokens)*d.Limit.Interval)
 		return nil
 	}
 	wait := max(d.waitAhead(ahead), time.Duration(e.pausedUntil-now))
 	if wait > 0 && now-e.asked < int64(rememberFor) {
-		d.answer, d.Wait, d.Ahead = known, wait, ahead
+		d.decidedBy, d.Wait, d.Ahead = known, wait, ahead
 		return nil
 	}
 	if d.Limit.Lease > 0 && e.leasing == nil {

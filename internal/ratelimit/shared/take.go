@@ -37,16 +37,16 @@ func (s *Store) take(demands []Demand, now int64) (passes bool, outcome string, 
 		}
 		leasing = leasing || d.leasing
 		switch {
-		case d.answer == asked:
+		case d.decidedBy == asked:
 			asking++
-		case d.answer == known && !d.Advisory:
+		case d.decidedBy == known && !d.Advisory:
 			passes, outcome = false, OutcomeKnown
 		}
 	}
 	if passes && asking > 0 {
 		passes, outcome, err = s.ask(demands, asking, now)
 		for i := range demands {
-			demands[i].sent = demands[i].answer == asked && outcome != OutcomeOpen
+			demands[i].sent = demands[i].decidedBy == asked && outcome != OutcomeOpen
 		}
 	}
 	if !passes {
@@ -80,7 +80,7 @@ func (s *Store) consult(d *Demand, began int64) bool {
 func (s *Store) undo(demands []Demand, now int64) {
 	for i := range demands {
 		d := &demands[i]
-		if d.answer == leased {
+		if d.decidedBy == leased {
 			s.known.undo(d, now)
 		}
 		if d.leasing {
@@ -147,7 +147,7 @@ func (s *Store) prepare(demands []Demand, asking int) *ticket {
 		c.script, c.ticket = take, t
 		c.keys, c.lines = make([]string, 0, each), make([]string, 0, each)
 		for ; len(c.keys) < each; next++ {
-			if d := &demands[next]; d.answer == asked {
+			if d := &demands[next]; d.decidedBy == asked {
 				c.keys = append(c.keys, d.Key.name(s.options.Prefix))
 				c.lines = append(c.lines, d.line())
 			}
@@ -203,7 +203,7 @@ func (s *Store) read(demands []Demand, t *ticket, now int64) bool {
 		reply := t.calls[i].reply
 		for pair := reply[3:]; len(pair) > 0; next++ {
 			d := &demands[next]
-			if d.answer != asked {
+			if d.decidedBy != asked {
 				continue
 			}
 			d.Ahead = time.Duration(pair[0])
@@ -229,7 +229,7 @@ func (s *Store) abort(demands []Demand, t *ticket) {
 	}
 	next := 0
 	for i := range t.calls {
-		for demands[next].answer != asked {
+		for demands[next].decidedBy != asked {
 			next++
 		}
 		if c := &t.calls[i]; c.ready.Load() && c.problem() == nil && c.reply[4] > 0 {

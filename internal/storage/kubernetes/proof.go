@@ -128,7 +128,7 @@ func (p *Proofs) askVersion(b *storage.Backend, host string, head []byte) error 
 	case err != nil:
 		lack = notProved("more than %d bytes", maxVersionAnswer)
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
-		return status.FromBackend(status.BackendAnswer{
+		return status.FromBackend(status.ErrorResponse{
 			Code: code, ContentType: string(answer.Header("Content-Type")), RetryAfter: string(answer.Header("Retry-After")), Body: answer.Body(),
 		})
 	case !isServersVersion(&answer):

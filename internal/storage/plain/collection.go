@@ -106,6 +106,6 @@ func (c *collection) newOutlines() outlines {
 		object.Along("metadata")
 		object.Along(c.Resource.Fields.Version...)
 	}
-	event := &document.Parts{Members: map[string]*document.Parts{"object": object}}
+	event := &document.Projection{Members: map[string]*document.Projection{"object": object}}
 	return outlines{document.NewOutline(object), document.NewOutline(event)}
 }

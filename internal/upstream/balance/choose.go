@@ -2,7 +2,7 @@ package balance
 
 // Choose returns the endpoint for the next exchange, or nil if none has room: of two that are ready, drawn at random, the
 // one with fewer exchanges. If none is ready, all are asked. Endpoints in their slow starts get less.
-func (s *Set[C]) Choose(tried *Tried[C]) *Endpoint[C] {
+func (s *Set[C]) Choose(tried *FailedEndpoints[C]) *Endpoint[C] {
 	from := s.ready
 	if len(from) == 0 {
 		from = s.all
@@ -38,7 +38,7 @@ func (s *Set[C]) Choose(tried *Tried[C]) *Endpoint[C] {
 
 // chooseOther chooses for a request that failed at some endpoints: one that is ready and was not tried, one that was not
 // tried, or else the same ones again.
-func (s *Set[C]) chooseOther(from []*Endpoint[C], tried *Tried[C]) *Endpoint[C] {
+func (s *Set[C]) chooseOther(from []*Endpoint[C], tried *FailedEndpoints[C]) *Endpoint[C] {
 	if e := s.leastBusy(from, tried); e != nil {
 		return e
 	}
@@ -47,11 +47,11 @@ func (s *Set[C]) chooseOther(from []*Endpoint[C], tried *Tried[C]) *Endpoint[C] 
 			return e
 		}
 	}
-	return s.leastBusy(from, &Tried[C]{})
+	return s.leastBusy(from, &FailedEndpoints[C]{})
 }
 
 // leastBusy returns the endpoint with room that has the fewest exchanges for its weight if it gets one more.
-func (s *Set[C]) leastBusy(from []*Endpoint[C], tried *Tried[C]) *Endpoint[C] {
+func (s *Set[C]) leastBusy(from []*Endpoint[C], tried *FailedEndpoints[C]) *Endpoint[C] {
 	var least *Endpoint[C]
 	for _, e := range from {
 		if (least == nil || (e.Busy+1)*least.weight < (least.Busy+1)*e.weight) && !tried.has(e) && s.hasRoom(e) {

@@ -112,7 +112,7 @@ func TestPanic(t *testing.T) {
 	}
 	chosen := make(map[string]bool)
 	for range 30 {
-		e := p.Choose(&Tried[none]{})
+		e := p.Choose(&FailedEndpoints[none]{})
 		e.Busy++
 		chosen[e.Addr] = true
 	}
@@ -136,7 +136,7 @@ func TestChangesAreReported(t *testing.T) {
 	for _, at := range []int{0, 1, 2, 3, 12, 13, 14} {
 		at := now.Add(time.Duration(at) * time.Second)
 		p.Refresh(at)
-		var not Tried[none]
+		var not FailedEndpoints[none]
 		not.Add(p.all[1])
 		p.Observe(p.Choose(&not), Failed, at)
 	}
@@ -159,7 +159,7 @@ func TestChooseOther(t *testing.T) {
 	p := newTestSet(Policy{}, "10.0.0.1", "10.0.0.2", "10.0.0.3")
 	p.all[2].unhealthy = true
 	p.rebuild(time.Now())
-	var not Tried[none]
+	var not FailedEndpoints[none]
 	for _, want := range [][]int{{0, 1}, {2}, {0, 1}} {
 		for range 20 {
 			e := p.Choose(&not)

@@ -135,7 +135,7 @@ func (s *Set[C]) dueBy(at time.Time) {
 }
 
 // HasOther reports whether there is an endpoint that was not tried.
-func (s *Set[C]) HasOther(tried *Tried[C]) bool { return !tried.hasAll(s.all) }
+func (s *Set[C]) HasOther(tried *FailedEndpoints[C]) bool { return !tried.hasAll(s.all) }
 
 // MayRetry takes a retry from the budget, and reports whether there was one.
 func (s *Set[C]) MayRetry(now time.Time) bool { return s.retries.withdraw(now) }

@@ -41,7 +41,7 @@ func TestChoice(t *testing.T) {
 			go func() {
 				for range requests {
 					mu.Lock()
-					e := s.Choose(&Tried[none]{})
+					e := s.Choose(&FailedEndpoints[none]{})
 					e.Busy++
 					mu.Unlock()
 					counts[e].Add(1)
@@ -73,7 +73,7 @@ func TestChoice(t *testing.T) {
 func TestChoiceOfTwo(t *testing.T) {
 	s := newTestSet(Policy{}, "10.0.0.1", "10.0.0.2")
 	for range 100 {
-		s.Choose(&Tried[none]{}).Busy++
+		s.Choose(&FailedEndpoints[none]{}).Busy++
 		if one, other := s.all[0].Busy, s.all[1].Busy; one-other > 1 || other-one > 1 {
 			t.Fatalf("one endpoint has %d exchanges, the other one %d", one, other)
 		}
@@ -91,7 +91,7 @@ func TestChoiceNeedsRoom(t *testing.T) {
 			full[string(name)] = true
 		}
 		for range 20 {
-			e := s.Choose(&Tried[none]{})
+			e := s.Choose(&FailedEndpoints[none]{})
 			if e == nil != (c.want == "") || e != nil && !strings.Contains(c.want, e.Addr) {
 				t.Fatalf("with %q full, %v was chosen", c.full, e)
 			}
@@ -194,7 +194,7 @@ func TestCircuit(t *testing.T) {
 			t.Fatalf("%d: got %v", i, err)
 		}
 		if err == nil {
-			s.Observe(s.Choose(&Tried[none]{}), c.outcome, now)
+			s.Observe(s.Choose(&FailedEndpoints[none]{}), c.outcome, now)
 			s.EndProbe(probe)
 		}
 		var events []string

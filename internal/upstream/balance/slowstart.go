@@ -63,7 +63,7 @@ func (s *Set[C]) ramp(e *Endpoint[C], now time.Time) bool {
 // starts. The first one is drawn by weight, so each gets its share however few requests there are. The second one is chosen
 // instead if, with the request, it has no more exchanges for its weight than the first has without. For equal weights that
 // is the choice of the less busy one.
-func (s *Set[C]) chooseByWeight(tried *Tried[C]) *Endpoint[C] {
+func (s *Set[C]) chooseByWeight(tried *FailedEndpoints[C]) *Endpoint[C] {
 	one := s.drawByWeight(nil, s.weight)
 	other := s.drawByWeight(one, s.weight-one.weight)
 	if (other.Busy+1)*one.weight <= one.Busy*other.weight {

@@ -35,7 +35,7 @@ func shares(s *Set[none], inFlight int) []float64 {
 			open[at].Busy--
 			open[at], open = open[len(open)-1], open[:len(open)-1]
 		}
-		e := s.Choose(&Tried[none]{})
+		e := s.Choose(&FailedEndpoints[none]{})
 		e.Busy++
 		open = append(open, e)
 		if i >= 10*inFlight { // the start is over
@@ -249,13 +249,13 @@ func TestSlowStartOfLeastBusy(t *testing.T) {
 		for i, busy := range c.busy {
 			s.all[i].Busy = busy
 		}
-		var tried Tried[none]
+		var tried FailedEndpoints[none]
 		tried.Add(s.all[3])
 		if got := s.Choose(&tried); got.Addr != c.want {
 			t.Errorf("after %d s, with %v in flight, %s is chosen, not %s", c.seconds, c.busy, got.Addr, c.want)
 		}
 		s.hasRoom = func(e *Endpoint[none]) bool { return e == s.all[1] }
-		if got := s.Choose(&Tried[none]{}); got.Addr != "b" {
+		if got := s.Choose(&FailedEndpoints[none]{}); got.Addr != "b" {
 			t.Errorf("%s is chosen, but only b has room", got.Addr)
 		}
 	}
@@ -279,7 +279,7 @@ func TestSlowStartCosts(t *testing.T) {
 		t.Errorf("the weights changed %d times; rebuild is due at %v, and the weight is %d", rebuilt, s.due, s.weight)
 	}
 	back(s, now.Add(time.Hour), 0)
-	if n := testing.AllocsPerRun(100, func() { s.Choose(&Tried[none]{}) }); n != 0 || s.weight == 0 {
+	if n := testing.AllocsPerRun(100, func() { s.Choose(&FailedEndpoints[none]{}) }); n != 0 || s.weight == 0 {
 		t.Errorf("a choice allocates %.0f times", n)
 	}
 }
@@ -322,7 +322,7 @@ func TestSlowStartUnderRandomChanges(t *testing.T) {
 			}
 			chosen := make(map[*Endpoint[none]]bool)
 			for range 300 {
-				chosen[s.Choose(&Tried[none]{})] = true
+				chosen[s.Choose(&FailedEndpoints[none]{})] = true
 			}
 			for _, e := range s.ready {
 				if !chosen[e] && len(s.ready) <= 2 {

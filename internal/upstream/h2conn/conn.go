@@ -76,22 +76,22 @@ type Conn struct {
 	config  Config
 	socket  net.Conn
 	framer  *http2.Framer // reads; writes into out, under mu
-	answers *h2.AnswerReader
+	answers *h2.ResponseReader
 	text    []byte // memory of answers
 	block   block  // that is being read
 	events  Events
 
-	mu      sync.Mutex
-	streams table
-	heads   [][]byte // memory for heads of answers
-	out     outbox
-	window  h2.SendWindow
-	arrived h2.ReceiveWindow
-	server  settings
-	guard   h2.Guard
-	life    life
-	err     error  // why it has ended
-	left    *Error // the server's word that it takes no further stream; nil if there is none
+	mu       sync.Mutex
+	streams  streamTable
+	heads    [][]byte // memory for heads of answers
+	out      outbox
+	window   h2.SendWindow
+	arrived  h2.ReceiveWindow
+	server   settings
+	guard    h2.FloodGuard
+	liveness liveness
+	err      error  // why it has ended
+	left     *Error // the server's word that it takes no further stream; nil if there is none
 }
 
 // settings are the server's.
@@ -129,7 +129,7 @@ func (c *Conn) end(err error) {
 		return
 	}
 	c.err = err
-	c.life.stop()
+	c.liveness.stop()
 	for _, s := range c.streams.open {
 		kind := Broken
 		if c.out.begun <= s.headAt {
@@ -221,27 +221,27 @@ func (c *Conn) look() {
 	if c.config.AsksSilent && len(c.streams.open) > 0 {
 		most = 1
 	}
-	switch isAsked, isDead := c.life.look(c.out.begun, most); {
+	switch isAsked, isDead := c.liveness.look(c.out.begun, most); {
 	case isDead:
 		c.end(errSilent)
 	case isAsked:
-		c.life.timer.Reset(c.config.PingTimeout)
+		c.liveness.timer.Reset(c.config.PingTimeout)
 		_ = c.framer.WritePing(false, [8]byte{})
 		c.flush()
 	default:
-		c.life.timer.Reset(c.config.period())
+		c.liveness.timer.Reset(c.config.period())
 	}
 }
 
-// table is the streams that are open, and the memory of earlier ones.
-type table struct {
+// streamTable is the streams that are open, and the memory of earlier ones.
+type streamTable struct {
 	open  []*Stream // in the order of their ids
 	spare []*Stream
 	last  uint32 // the highest id that was given; 0 if none was
 }
 
 // add opens a stream with the next id. Ids are odd, and a connection ends before they do.
-func (t *table) add(c *Conn) *Stream {
+func (t *streamTable) add(c *Conn) *Stream {
 	if t.last == 0 {
 		t.last = 1
 	} else {
@@ -259,19 +259,19 @@ func (t *table) add(c *Conn) *Stream {
 }
 
 // find returns an open stream, or nil.
-func (t *table) find(id uint32) *Stream {
+func (t *streamTable) find(id uint32) *Stream {
 	if i, ok := t.at(id); ok {
 		return t.open[i]
 	}
 	return nil
 }
 
-func (t *table) at(id uint32) (int, bool) {
+func (t *streamTable) at(id uint32) (int, bool) {
 	return slices.BinarySearchFunc(t.open, id, func(s *Stream, id uint32) int { return int(int64(s.id) - int64(id)) })
 }
 
 // remove takes a stream out.
-func (t *table) remove(s *Stream) {
+func (t *streamTable) remove(s *Stream) {
 	if i, ok := t.at(s.id); ok {
 		t.open = slices.Delete(t.open, i, i+1)
 		if len(t.spare) < maxSpare {
@@ -281,4 +281,4 @@ func (t *table) remove(s *Stream) {
 }
 
 // isIdle reports whether a stream was never opened.
-func (t *table) isIdle(id uint32) bool { return id%2 == 0 || id > t.last }
+func (t *streamTable) isIdle(id uint32) bool { return id%2 == 0 || id > t.last }

@@ -19,10 +19,10 @@ const emptyCredit, emptyPerSecond = 2000, 500
 func New(socket net.Conn, config Config, by time.Time) (*Conn, error) {
 	now := time.Now()
 	c := &Conn{
-		config: config, socket: socket, answers: h2.NewAnswerReader(config.HeadBytes),
+		config: config, socket: socket, answers: h2.NewResponseReader(config.HeadBytes),
 		window: h2.NewSendWindow(h2.InitialWindow), arrived: h2.NewReceiveWindow(connWindow),
 		server: settings{window: h2.InitialWindow, frame: 16 << 10, streams: assumedStreams},
-		guard:  h2.NewGuard(emptyCredit, emptyPerSecond, now),
+		guard:  h2.NewFloodGuard(emptyCredit, emptyPerSecond, now),
 	}
 	c.framer = http2.NewFramer(&c.out, bufio.NewReader(socket))
 	c.framer.SetReuseFrames()

@@ -16,7 +16,7 @@ func (c *Conn) Run(events Events) {
 	c.events = events
 	c.mu.Lock()
 	if c.err == nil {
-		c.life.timer = time.AfterFunc(c.config.period(), c.look)
+		c.liveness.timer = time.AfterFunc(c.config.period(), c.look)
 	}
 	c.mu.Unlock()
 	for {
@@ -65,7 +65,7 @@ func (c *Conn) receive(frame http2.Frame) error {
 		c.mu.Unlock()
 		return c.err
 	}
-	c.life.hear(c.out.begun)
+	c.liveness.hear(c.out.begun)
 	err := error(nil)
 	switch f := frame.(type) {
 	case *http2.DataFrame:
@@ -269,7 +269,7 @@ const maxInterim = 16
 
 // receiveInterim takes a head that another one follows.
 func (c *Conn) receiveInterim(s *Stream, text []byte) error {
-	var a message.Answer
+	var a message.ResponseHead
 	err := a.Parse(text)
 	switch s.interims++; {
 	case err != nil:

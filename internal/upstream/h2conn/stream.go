@@ -19,18 +19,18 @@ type Stream struct {
 	id     uint32
 	headAt uint64 // where its head is among all bytes that were written
 
-	sender sleeper
+	sender streamWaiter
 	room   h2.SendWindow
-	local  half
+	local  halfState
 
-	receiver    sleeper
+	receiver    streamWaiter
 	window      h2.ReceiveWindow
 	isDrained   bool // the reader has taken all that had come, since the window grew last
-	remote      half
+	remote      halfState
 	head        []byte
 	headBy      time.Time
 	interims    int
-	data        pieces
+	data        dataChunks
 	left        int64 // of the body; -1 if its length is not known
 	trailers    []message.Header
 	interrupted bool
@@ -38,18 +38,18 @@ type Stream struct {
 	err error // how it failed
 }
 
-// half is the state of one direction of a stream.
-type half uint8
+// halfState is the state of one direction of a stream.
+type halfState uint8
 
 const (
-	before   half = iota // no head has come
-	underWay             // the body is
+	before   halfState = iota // no head has come
+	underWay                  // the body is
 	over
 	stopped // by the one who sends, before the end
 )
 
-// sleeper is a goroutine that may wait for a change of a stream.
-type sleeper struct {
+// streamWaiter is a goroutine that may wait for a change of a stream.
+type streamWaiter struct {
 	changed sync.Cond
 	timer   *time.Timer
 }
@@ -69,10 +69,10 @@ func (s *Stream) begin(id uint32, window int64) {
 }
 
 // wake has the sleeper look again.
-func (w *sleeper) wake() { w.changed.Signal() }
+func (w *streamWaiter) wake() { w.changed.Signal() }
 
 // sleep waits until something changes, at most until then; the zero time is no bound. The lock is given back meanwhile.
-func (w *sleeper) sleep(until time.Time) error {
+func (w *streamWaiter) sleep(until time.Time) error {
 	if until.IsZero() {
 		w.changed.Wait()
 		return nil

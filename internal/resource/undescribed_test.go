@@ -24,13 +24,13 @@ func TestIsElsewhere(t *testing.T) {
 		"/carts;/1": false, `/carts\..\shop\users`: false, "/c%61rts": false, "/carts/é": false,
 		"/shop": false, "/shop/": false,
 	} {
-		if got := api.spellings.isElsewhere(path); got != want {
+		if got := api.spellings.isUndescribed(path); got != want {
 			t.Errorf("%q: %v", path, got)
 		}
 		sameLook(t, api, "GET", path)
 	}
 	for path, want := range map[string]bool{"/other": false, "/a/c": false} { // any first segment may be of an operation
-		if got := routedAPI(t).spellings.isElsewhere(path); got != want {
+		if got := routedAPI(t).spellings.isUndescribed(path); got != want {
 			t.Errorf("%q: %v", path, got)
 		}
 	}
@@ -47,7 +47,7 @@ func TestIsElsewhereSpelled(t *testing.T) {
 		for range r.IntN(3) {
 			p = spell(r, p)
 		}
-		if api.spellings.isElsewhere(p) {
+		if api.spellings.isUndescribed(p) {
 			quick++
 		}
 		if sameLook(t, api, "POST", p); t.Failed() {

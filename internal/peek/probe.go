@@ -2,8 +2,8 @@ package peek
 
 import "syscall"
 
-// A Look is a glance at one socket, which takes nothing from it.
-type Look struct {
+// A Probe looks at one socket, and takes nothing from it.
+type Probe struct {
 	Socket syscall.RawConn
 	// ServesHalf is set if an end in the other direction alone is none: the other side may still read.
 	ServesHalf bool

@@ -2,9 +2,9 @@ package message
 
 import "bytes"
 
-// Answer is the head of an answer of a backend. Its slices alias the bytes
+// ResponseHead is the head of a response of a backend. Its slices alias the bytes
 // that were parsed.
-type Answer struct {
+type ResponseHead struct {
 	// Status is the status code, 100 to 599.
 	Status int
 	// ContentLength is -1 if the head does not give it.
@@ -28,15 +28,15 @@ type span struct{ start, end int }
 
 // NoBody reports whether an answer of that status to that method never has a
 // body, whatever its head says (RFC 9112, 6.3).
-func (a *Answer) NoBody(head bool) bool {
+func (a *ResponseHead) NoBody(head bool) bool {
 	return head || a.Status < 200 || a.Status == 204 || a.Status == 304
 }
 
 // CloseDelimited reports whether the body ends with the connection.
-func (a *Answer) CloseDelimited() bool { return !a.Chunked && a.ContentLength < 0 }
+func (a *ResponseHead) CloseDelimited() bool { return !a.Chunked && a.ContentLength < 0 }
 
 // Read reads the head of an answer at the beginning of b as Head.Read reads the head of a request.
-func (a *Answer) Read(b []byte) (size int) {
+func (a *ResponseHead) Read(b []byte) (size int) {
 	size, err := a.read(b)
 	if err != nil {
 		return 0
@@ -46,7 +46,7 @@ func (a *Answer) Read(b []byte) (size int) {
 
 // Parse reads the head of an answer as strictly as Head.Parse reads the head of a request. b is the
 // whole head as HeadEnd found it.
-func (a *Answer) Parse(b []byte) error {
+func (a *ResponseHead) Parse(b []byte) error {
 	_, err := a.read(b)
 	return err
 }
@@ -54,9 +54,9 @@ func (a *Answer) Parse(b []byte) error {
 // errUnendedAnswer is the error of a head whose end has not come.
 var errUnendedAnswer = badAnswer("the head of the answer does not end")
 
-func (a *Answer) read(b []byte) (size int, err error) {
+func (a *ResponseHead) read(b []byte) (size int, err error) {
 	headers, lines := a.headers[:0], a.lines[:0]
-	*a = Answer{ContentLength: -1}
+	*a = ResponseHead{ContentLength: -1}
 	a.headers, a.lines = headers, lines
 	line, rest := cutLine(b)
 	if line == nil {
@@ -162,7 +162,7 @@ func (a *Answer) read(b []byte) (size int, err error) {
 	return len(b) - len(rest), nil
 }
 
-func (a *Answer) statusLine(line []byte) (minor int, err error) {
+func (a *ResponseHead) statusLine(line []byte) (minor int, err error) {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] > '1' || line[7] < '0' || line[8] != ' ' ||
 		len(line) > 12 && line[12] != ' ' || !digit(line[9]) || !digit(line[10]) || !digit(line[11]) {
 		return 0, badAnswer("the answer does not start with a status line of HTTP/1.1 or HTTP/1.0")
@@ -178,7 +178,7 @@ func (a *Answer) statusLine(line []byte) (minor int, err error) {
 }
 
 // Value returns the value of the first line of the field f, nil if there is none.
-func (a *Answer) Value(f Field) []byte {
+func (a *ResponseHead) Value(f Field) []byte {
 	for i := range a.headers {
 		if a.headers[i].Field == f && !a.headers[i].Dropped {
 			return a.headers[i].Value
@@ -188,13 +188,13 @@ func (a *Answer) Value(f Field) []byte {
 }
 
 // Drop takes the lines of that name out of the head that Compact makes.
-func (a *Answer) Drop(name string) { drop(a.headers, []byte(name)) }
+func (a *ResponseHead) Drop(name string) { drop(a.headers, []byte(name)) }
 
 // Compact takes the dropped lines out of the head b that was parsed, by moving
 // what stands before them towards its end. It returns the number of bytes at
 // the start of b that are no longer part of the head. The values of the lines
 // are no longer valid after it.
-func (a *Answer) Compact(b []byte) int {
+func (a *ResponseHead) Compact(b []byte) int {
 	to, from := len(b), len(b)
 	for i := len(a.lines) - 1; i >= 0; i-- {
 		if !a.headers[i].Dropped {
@@ -215,7 +215,7 @@ func (a *Answer) Compact(b []byte) int {
 }
 
 // extend adds the lines from an offset on to the index of the head b, to which they were added after it was parsed.
-func (a *Answer) extend(b []byte, from int) {
+func (a *ResponseHead) extend(b []byte, from int) {
 	for from < len(b)-len("\r\n") {
 		a.headers = append(a.headers, Header{})
 		size, _, _ := scanHeader(b[from:], &a.headers[len(a.headers)-1]) // what the gateway adds is good

@@ -9,7 +9,7 @@ import (
 // TestLife looks at a server period by period: it is asked if something was sent to it and nothing came since, or after a
 // long silence, and is dead if nothing comes then.
 func TestLife(t *testing.T) {
-	var l life
+	var l liveness
 	written, most := uint64(0), silentPeriods
 	look := func(what string, wantAsk, wantDead bool) {
 		t.Helper()
@@ -31,7 +31,7 @@ func TestLife(t *testing.T) {
 	}
 	look("it is silent for long", true, false)
 	look("it did not answer", false, true)
-	l, most = life{}, 1
+	l, most = liveness{}, 1
 	l.hear(written)
 	look("a frame came, and streams are open", false, false)
 	look("it is silent", true, false)
@@ -45,7 +45,7 @@ func TestLife(t *testing.T) {
 func TestPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var memory Memory
-	var p pieces
+	var p dataChunks
 	var in, out []byte
 	for range 2000 {
 		if r.IntN(2) == 0 && p.length < 100<<10 {

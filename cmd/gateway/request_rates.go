@@ -26,7 +26,7 @@ type rates struct {
 }
 
 // run samples until stop is closed.
-func (r *rates) run(stop <-chan struct{}, answers func() []telemetry.Answers) {
+func (r *rates) run(stop <-chan struct{}, answers func() []telemetry.RequestCounts) {
 	each := time.NewTicker(sampleInterval)
 	defer each.Stop()
 	for {
@@ -40,7 +40,7 @@ func (r *rates) run(stop <-chan struct{}, answers func() []telemetry.Answers) {
 }
 
 // sample notes the counts of now in place of those of a minute ago.
-func (r *rates) sample(all []telemetry.Answers) {
+func (r *rates) sample(all []telemetry.RequestCounts) {
 	counts := make(map[string]uint64, len(all))
 	for i := range all {
 		counts[answersName(&all[i])] = all[i].All
@@ -59,7 +59,7 @@ func (r *rates) lastMinute(name string, count uint64) int64 {
 }
 
 // answersName is the name of a resource as match blocks have it.
-func answersName(a *telemetry.Answers) string {
+func answersName(a *telemetry.RequestCounts) string {
 	if a.Group == "" || a.Group == a.Resource { // other
 		return a.Resource
 	}
@@ -68,7 +68,7 @@ func answersName(a *telemetry.Answers) string {
 
 // describeActivity shows the resources in force, what came of requests for them, and the last refusals.
 func (n *node) describeActivity(s *admin.Status) {
-	s.Resources, s.Answers, s.Refusals = []admin.Resource{}, []admin.Answers{}, []admin.Refusal{}
+	s.Resources, s.Answers, s.Refusals = []admin.Resource{}, []admin.RequestCounts{}, []admin.Refusal{}
 	if m := n.manager.Load(); m != nil {
 		for _, r := range m.Current().Registry().Resources() {
 			if r.Operation == nil {
@@ -79,15 +79,15 @@ func (n *node) describeActivity(s *admin.Status) {
 	slices.SortFunc(s.Resources, func(a, b admin.Resource) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
 	})
-	answers := n.metrics.Answers()
+	answers := n.metrics.RequestCounts()
 	for i := range answers {
 		a := &answers[i]
 		name := answersName(a)
-		s.Answers = append(s.Answers, admin.Answers{
+		s.Answers = append(s.Answers, admin.RequestCounts{
 			Resource: name, Requests: int64(a.All), Refused: int64(a.Refused), Failed: int64(a.Failed), LastMinute: n.rates.lastMinute(name, a.All),
 		})
 	}
-	slices.SortFunc(s.Answers, func(a, b admin.Answers) int {
+	slices.SortFunc(s.Answers, func(a, b admin.RequestCounts) int {
 		return cmp.Or(cmp.Compare(b.LastMinute, a.LastMinute), cmp.Compare(b.Requests, a.Requests), strings.Compare(a.Resource, b.Resource))
 	})
 	for _, r := range n.metrics.Refusals() {

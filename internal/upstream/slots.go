@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// stock counts the connections to all endpoints, and grants their slots. The pool's lock guards it.
-type stock struct {
+// slotAllocator counts the connections to all endpoints, and grants their slots. The pool's lock guards it.
+type slotAllocator struct {
 	limits     Limits
 	mayShare   bool // connections may carry several round trips at a time
 	open, idle int  // open counts the connections that are being made
@@ -21,7 +21,7 @@ type stock struct {
 
 // hasRoom reports whether the endpoint can be granted a slot, or a connection, at once. While connections are made that
 // many may share, no further one is, unless more requests wait than those will carry.
-func (s *stock) hasRoom(e *endpoint) bool {
+func (s *slotAllocator) hasRoom(e *endpoint) bool {
 	switch c := &e.Conns; {
 	case len(c.free) > 0:
 		return true
@@ -32,7 +32,7 @@ func (s *stock) hasRoom(e *endpoint) bool {
 }
 
 // canMake reports whether a connection to the endpoint may be made.
-func (s *stock) canMake(e *endpoint) bool {
+func (s *slotAllocator) canMake(e *endpoint) bool {
 	if limit := s.limits.ConnsPerEndpoint; limit > 0 && e.Conns.open >= limit {
 		return false
 	}
@@ -41,7 +41,7 @@ func (s *stock) canMake(e *endpoint) bool {
 
 // take grants what the endpoint, which has room, can give. If no more connections may be made, an idle one to one of all
 // endpoints makes room. An own connection is made in any case; there may be no room for that.
-func (s *stock) take(e *endpoint, all []*endpoint, isOwn bool) (grant, error) {
+func (s *slotAllocator) take(e *endpoint, all []*endpoint, isOwn bool) (grant, error) {
 	if isOwn && !s.canMake(e) {
 		return grant{}, errNoRoom
 	}
@@ -71,13 +71,13 @@ func (s *stock) take(e *endpoint, all []*endpoint, isOwn bool) (grant, error) {
 	return grant{endpoint: e, isOwn: isOwn}, nil
 }
 
-func (s *stock) countIdle(e *endpoint, n int) {
+func (s *slotAllocator) countIdle(e *endpoint, n int) {
 	e.Conns.idle += n
 	s.idle += n
 }
 
 // made adds a connection that was made for a request, which has one of its slots.
-func (s *stock) made(cn *connection) {
+func (s *slotAllocator) made(cn *connection) {
 	c := &cn.endpoint.Conns
 	if !cn.isOwn {
 		s.promised -= c.making * c.others()
@@ -91,13 +91,13 @@ func (s *stock) made(cn *connection) {
 }
 
 // isPast reports whether no further slot of the connection may be granted.
-func (s *stock) isPast(cn *connection) bool {
+func (s *slotAllocator) isPast(cn *connection) bool {
 	return cn.isSpent || cn.endpoint.IsRemoved() || s.isClosed || cn.generation != s.generation
 }
 
 // evict closes the oldest idle connection of the endpoint that has most of them, so that another endpoint gets its share
 // of the connections.
-func (s *stock) evict(all []*endpoint) {
+func (s *slotAllocator) evict(all []*endpoint) {
 	var most *endpoint
 	for _, e := range all {
 		if most == nil || e.Conns.idle > most.Conns.idle {
@@ -108,7 +108,7 @@ func (s *stock) evict(all []*endpoint) {
 }
 
 // closeIdle closes the n idle connections of an endpoint that were used longest ago.
-func (s *stock) closeIdle(e *endpoint, n int) {
+func (s *slotAllocator) closeIdle(e *endpoint, n int) {
 	for _, cn := range e.Conns.free[:n] {
 		cn.wasIdle = true
 		s.doom(cn)
@@ -118,19 +118,19 @@ func (s *stock) closeIdle(e *endpoint, n int) {
 }
 
 // doom leaves a connection of which no slot is in use to be closed.
-func (s *stock) doom(cn *connection) {
+func (s *slotAllocator) doom(cn *connection) {
 	s.discount(cn.endpoint)
 	s.doomed = append(s.doomed, cn)
 }
 
 // discount no longer counts a connection to the endpoint.
-func (s *stock) discount(e *endpoint) {
+func (s *slotAllocator) discount(e *endpoint) {
 	e.Conns.open--
 	s.open--
 }
 
 // unmade takes back the leave to make a connection.
-func (s *stock) unmade(g *grant) {
+func (s *slotAllocator) unmade(g *grant) {
 	if c := &g.endpoint.Conns; !g.isOwn {
 		c.making--
 		s.promised -= c.others()
@@ -139,7 +139,7 @@ func (s *stock) unmade(g *grant) {
 }
 
 // spend grants no further slot of a connection, and leaves it to be closed if none is in use.
-func (s *stock) spend(cn *connection) {
+func (s *slotAllocator) spend(cn *connection) {
 	if cn.isSpent {
 		return
 	}
@@ -155,7 +155,7 @@ func (s *stock) spend(cn *connection) {
 }
 
 // resize gives a connection another number of slots. More may be in use then.
-func (s *stock) resize(cn *connection, slots int) {
+func (s *slotAllocator) resize(cn *connection, slots int) {
 	wasFull := cn.isFull()
 	cn.slots = slots
 	switch isFull := cn.isFull(); {
@@ -168,7 +168,7 @@ func (s *stock) resize(cn *connection, slots int) {
 }
 
 // put takes a slot of a connection back, and reports whether the connection is idle now, and kept for another exchange.
-func (s *stock) put(cn *connection, isReusable bool, now time.Time) bool {
+func (s *slotAllocator) put(cn *connection, isReusable bool, now time.Time) bool {
 	c, wasFull := &cn.endpoint.Conns, cn.isFull()
 	cn.taken--
 	cn.isSpent = cn.isSpent || !isReusable
@@ -193,7 +193,7 @@ func (s *stock) put(cn *connection, isReusable bool, now time.Time) bool {
 
 // expire closes the idle connections of an endpoint that were unused for a time. It returns when
 // the next one is due, if there is one.
-func (s *stock) expire(e *endpoint, after time.Duration, now time.Time) (left time.Duration, any bool) {
+func (s *slotAllocator) expire(e *endpoint, after time.Duration, now time.Time) (left time.Duration, any bool) {
 	c, n := &e.Conns, 0
 	for n < c.idle && now.Sub(c.free[n].freed) >= after {
 		n++
@@ -208,7 +208,7 @@ func (s *stock) expire(e *endpoint, after time.Duration, now time.Time) (left ti
 }
 
 // drop closes the idle connections of an endpoint, and grants no slot of the others any more.
-func (s *stock) drop(e *endpoint) {
+func (s *slotAllocator) drop(e *endpoint) {
 	s.closeIdle(e, e.Conns.idle)
 	e.Conns.free = nil
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream/balance"
 )
 
-// source is the body of one answer while it comes, in the framing of its protocol. One goroutine at a time reads it;
+// bodySource is the body of one answer while it comes, in the framing of its protocol. One goroutine at a time reads it;
 // interrupt may be called by any other.
-type source interface {
+type bodySource interface {
 	// arm bounds the reads that wait from now on to about d, or to exactly by if that is set and earlier.
 	arm(now time.Time, d time.Duration, by time.Time) error
 	// read reads bytes of the body; io.EOF comes after the last of a complete body alone. If wait is unset it takes only
@@ -34,9 +34,9 @@ type source interface {
 	release(isWhole bool, o balance.Outcome)
 }
 
-// outlet takes the body of a request that is sent while it comes. One goroutine sends; the other methods may be called by
+// uploadSink takes the body of a request that is sent while it comes. One goroutine sends; the other methods may be called by
 // any other.
-type outlet interface {
+type uploadSink interface {
 	// sendPart sends the n bytes of part behind uploadRoom, of the upload of a request. The last part ends the upload.
 	sendPart(part *[uploadPart]byte, n int, isLast bool, req *Request) error
 	// boundAnswer says for how long the head of the answer is still waited for.

@@ -13,8 +13,8 @@ type position struct{ line, column int }
 // positionOf returns the position at which a node of YAML begins.
 func positionOf(n *yaml.Node) position { return position{n.Line, n.Column} }
 
-// places is the table of the positions at which the members and items of a JSON text begin in the file.
-type places struct {
+// positionTable is the table of the positions at which the members and items of a JSON text begin in the file.
+type positionTable struct {
 	marks   []mark   // by offset, one wherever the text of the file differs from the JSON
 	letters []letter // by offset
 	files   []origin // by offset, one wherever the file changes; nil: all is from one file
@@ -47,7 +47,7 @@ type letter struct {
 }
 
 // in returns the position of the member or item that begins at an offset of the JSON.
-func (p *places) in(json []byte, offset int) position {
+func (p *positionTable) in(json []byte, offset int) position {
 	i := p.marksUpTo(offset)
 	if i == 0 {
 		return position{}
@@ -56,7 +56,7 @@ func (p *places) in(json []byte, offset int) position {
 }
 
 // file returns the file of the member or item that begins at an offset of the JSON; "" if all is from one file.
-func (p *places) file(offset int) string {
+func (p *positionTable) file(offset int) string {
 	i := sort.Search(len(p.files), func(i int) bool { return int(p.files[i].offset) > offset })
 	if i == 0 {
 		return ""
@@ -65,17 +65,17 @@ func (p *places) file(offset int) string {
 }
 
 // marksUpTo returns how many marks stand at the offset or before it.
-func (p *places) marksUpTo(offset int) int {
+func (p *positionTable) marksUpTo(offset int) int {
 	return sort.Search(len(p.marks), func(i int) bool { return int(p.marks[i].offset) > offset })
 }
 
 // lettersFrom returns the letters from an offset on.
-func (p *places) lettersFrom(offset int) []letter {
+func (p *positionTable) lettersFrom(offset int) []letter {
 	return p.letters[sort.Search(len(p.letters), func(i int) bool { return int(p.letters[i].offset) >= offset }):]
 }
 
 // letterAt returns the letter that the boolean at an offset is written as, nil if it is not.
-func (p *places) letterAt(offset int) *letter {
+func (p *positionTable) letterAt(offset int) *letter {
 	if from := p.lettersFrom(offset); len(from) > 0 && int(from[0].offset) == offset {
 		return &from[0]
 	}

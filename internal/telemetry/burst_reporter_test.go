@@ -17,7 +17,7 @@ func TestSums(t *testing.T) {
 		var mu sync.Mutex
 		var told []string
 		start := time.Now()
-		s := NewSums(func(kind string, sum int, why any) {
+		s := NewBurstReporter(func(kind string, sum int, why any) {
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, fmt.Sprintf("%v: %d of %s: %v", time.Since(start), sum, kind, why))

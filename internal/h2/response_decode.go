@@ -10,9 +10,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/message"
 )
 
-// An AnswerReader makes of the blocks of a connection the heads of answers, as text of HTTP/1.1, and
+// A ResponseReader makes of the blocks of a connection the heads of answers, as text of HTTP/1.1, and
 // trailers. The blocks have to be read in their order, each to its end.
-type AnswerReader struct {
+type ResponseReader struct {
 	decoder *hpack.Decoder
 	most    int // bytes of a head
 
@@ -23,29 +23,29 @@ type AnswerReader struct {
 	size      int  // of the fields
 }
 
-// NewAnswerReader returns the reader of a connection. The text of a block has at most so many bytes.
-func NewAnswerReader(most int) *AnswerReader {
-	r := &AnswerReader{most: most}
+// NewResponseReader returns the reader of a connection. The text of a block has at most so many bytes.
+func NewResponseReader(most int) *ResponseReader {
+	r := &ResponseReader{most: most}
 	r.decoder = hpack.NewDecoder(HeaderTable, r.field)
 	r.decoder.SetAllowedMaxDynamicTableSize(HeaderTable)
 	return r
 }
 
 // Begin starts a block, of a head or of trailers. The text is appended to memory.
-func (r *AnswerReader) Begin(memory []byte, isTrailer bool) {
-	*r = AnswerReader{decoder: r.decoder, most: r.most, text: memory[:0], isTrailer: isTrailer}
+func (r *ResponseReader) Begin(memory []byte, isTrailer bool) {
+	*r = ResponseReader{decoder: r.decoder, most: r.most, text: memory[:0], isTrailer: isTrailer}
 	r.decoder.SetEmitEnabled(true)
 }
 
 // Write reads a part of the block. An error ends the connection: the table is not known any more.
-func (r *AnswerReader) Write(fragment []byte) error {
+func (r *ResponseReader) Write(fragment []byte) error {
 	_, err := r.decoder.Write(fragment)
 	return err
 }
 
 // End returns the text, the empty line included, when the block is over: a head for [message.Answer.Parse],
 // or trailers for [message.ParseTrailers]. An answer that is malformed has bad, a *message.Error.
-func (r *AnswerReader) End() (text []byte, bad, err error) {
+func (r *ResponseReader) End() (text []byte, bad, err error) {
 	if err := r.decoder.Close(); err != nil {
 		return nil, nil, err
 	}
@@ -59,7 +59,7 @@ func (r *AnswerReader) End() (text []byte, bad, err error) {
 }
 
 // field takes the next field of the block.
-func (r *AnswerReader) field(f hpack.HeaderField) {
+func (r *ResponseReader) field(f hpack.HeaderField) {
 	if r.size += len(f.Name) + len(f.Value) + len(": \r\n"); r.size > r.most {
 		// No further field is looked at, but the table stays right.
 		r.decoder.SetEmitEnabled(false)
@@ -85,7 +85,7 @@ func (r *AnswerReader) field(f hpack.HeaderField) {
 }
 
 // pseudoField takes a pseudo field, and starts the text with the status (RFC 9113, 8.3.2).
-func (r *AnswerReader) pseudoField(name, value string) {
+func (r *ResponseReader) pseudoField(name, value string) {
 	switch {
 	case r.isTrailer:
 		r.refuse("has a pseudo header field among its trailers")
@@ -103,7 +103,7 @@ func (r *AnswerReader) pseudoField(name, value string) {
 	}
 }
 
-func (r *AnswerReader) refuse(format string, args ...any) {
+func (r *ResponseReader) refuse(format string, args ...any) {
 	if r.bad == nil {
 		r.bad = &message.Error{Code: 502, Message: "the answer " + fmt.Sprintf(format, args...)}
 	}

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Parts say which objects and lists in a value are read. The value itself is read, with all of its
+// A Projection says which objects and lists in a value are read. The value itself is read, with all of its
 // scalars.
-type Parts struct {
-	Members map[string]*Parts // by name; nil for one that is not read
-	Others  *Parts            // of every other member, nil if they are not read
-	Items   *Parts            // of every item of a list, nil if they are not read
+type Projection struct {
+	Members map[string]*Projection // by name; nil for one that is not read
+	Others  *Projection            // of every other member, nil if they are not read
+	Items   *Projection            // of every item of a list, nil if they are not read
 }
 
 // Along adds what a path of members leads through.
-func (p *Parts) Along(path ...string) {
+func (p *Projection) Along(path ...string) {
 	for _, key := range path {
 		if p.Members == nil {
-			p.Members = map[string]*Parts{}
+			p.Members = map[string]*Projection{}
 		}
 		next, found := p.Members[key]
 		if !found {
 			next = p.Others
 		}
 		if next == nil {
-			next = new(Parts)
+			next = new(Projection)
 		}
 		p.Members[key] = next
 		p = next
@@ -49,14 +49,14 @@ type outlineStep struct {
 }
 
 // NewOutline prepares the Outline for an object.
-func NewOutline(root *Parts) *Outline {
+func NewOutline(root *Projection) *Outline {
 	o := new(Outline)
 	o.add(root)
 	return o
 }
 
 // add adds a step and those behind it, and returns its number.
-func (o *Outline) add(p *Parts) uint32 {
+func (o *Outline) add(p *Projection) uint32 {
 	if p == nil {
 		return 0
 	}

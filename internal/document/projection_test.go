@@ -9,11 +9,11 @@ import (
 )
 
 // randomParts makes Parts of some of the names, at most so deep.
-func randomParts(r *rand.Rand, names []string, deep int) *Parts {
+func randomParts(r *rand.Rand, names []string, deep int) *Projection {
 	if deep == 0 || r.IntN(4) == 0 {
 		return nil
 	}
-	p := &Parts{Members: map[string]*Parts{}}
+	p := &Projection{Members: map[string]*Projection{}}
 	for _, name := range names {
 		if r.IntN(2) == 0 {
 			p.Members[name] = randomParts(r, names, deep-1)
@@ -29,7 +29,7 @@ func randomParts(r *rand.Rand, names []string, deep int) *Parts {
 }
 
 // of is what Parts say of a child.
-func (p *Parts) of(child Node) *Parts {
+func (p *Projection) of(child Node) *Projection {
 	if child.Parent().Kind() == Array {
 		return p.Items
 	}
@@ -41,7 +41,7 @@ func (p *Parts) of(child Node) *Parts {
 
 // compareParts compares a value that was read by an outline with the same one of a document of which
 // all was read.
-func compareParts(t *testing.T, got, want Node, p *Parts) {
+func compareParts(t *testing.T, got, want Node, p *Projection) {
 	t.Helper()
 	if got.Kind() != want.Kind() || got.Key() != want.Key() || !bytes.Equal(got.Raw(), want.Raw()) || got.Parent().Index() != 0 && got.Path() != want.Path() {
 		t.Fatalf("%s is %s %q, want %s %q", want.Path(), got.Kind(), got.Raw(), want.Kind(), want.Raw())
@@ -73,7 +73,7 @@ func compareParts(t *testing.T, got, want Node, p *Parts) {
 }
 
 // editParts edits the values that are read, in an order that the seed says.
-func editParts(r *rand.Rand, n Node, p *Parts) {
+func editParts(r *rand.Rand, n Node, p *Projection) {
 	if p == nil || n.Kind() < Object {
 		return
 	}
@@ -92,7 +92,7 @@ func editParts(r *rand.Rand, n Node, p *Parts) {
 }
 
 // emptyUnread empties the containers that are not read.
-func emptyUnread(n Node, p *Parts) {
+func emptyUnread(n Node, p *Projection) {
 	switch {
 	case p == nil && n.Kind() == Object:
 		n.d.Replace(n, []byte("{}"))
@@ -116,7 +116,7 @@ func judgeOutline(t *testing.T, text []byte, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := randomParts(r, names, 5)
 	if p == nil {
-		p = new(Parts)
+		p = new(Projection)
 	}
 	limits := Limits{Depth: 1 + r.IntN(6)*r.IntN(20)}
 	want, wantErr := Parse(text, limits)
@@ -172,10 +172,10 @@ func TestOutline(t *testing.T) {
 
 // TestOutlineReads shows what a reading by an outline passes over.
 func TestOutlineReads(t *testing.T) {
-	p := new(Parts)
+	p := new(Projection)
 	p.Along("spec", "template")
 	p.Along("metadata")
-	p.Members["spec"].Others = &Parts{Items: new(Parts)}
+	p.Members["spec"].Others = &Projection{Items: new(Projection)}
 	o := NewOutline(p)
 	const text = `{"metadata":{"labels":{"a":"b"}},"spec":{"template":{"x":[1]},"list":[{"y":{}},{"z":2}]},"status":{"a":1,"a":2}}`
 	d, err := Parse([]byte(text), Limits{Outline: o})
@@ -200,7 +200,7 @@ func TestOutlineReads(t *testing.T) {
 
 // BenchmarkOutline reads what the defaults of a pod template would need.
 func BenchmarkOutline(b *testing.B) {
-	p := new(Parts)
+	p := new(Projection)
 	p.Along("spec", "template", "spec")
 	limits, body := Limits{Outline: NewOutline(p)}, []byte(deployment)
 	b.SetBytes(int64(len(body)))

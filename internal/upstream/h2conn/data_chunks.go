@@ -5,17 +5,17 @@ import "sync"
 // pieceSize is the size of the pieces of memory in which data wait for their reader: that of a frame.
 const pieceSize = 16 << 10
 
-// piece is a part of what a stream holds.
-type piece struct {
-	next      *piece
+// dataChunk is a part of what a stream holds.
+type dataChunk struct {
+	next      *dataChunk
 	r, w      int
 	isGranted bool // by the budget
 	data      [pieceSize]byte
 }
 
-// pieces are the data that a stream holds. Without any it has no memory for them.
-type pieces struct {
-	first, last *piece
+// dataChunks are the data that a stream holds. Without any it has no memory for them.
+type dataChunks struct {
+	first, last *dataChunk
 	length      int
 }
 
@@ -36,21 +36,21 @@ type Memory struct {
 }
 
 // get returns an empty piece; nil if the budget grants none.
-func (m *Memory) get(isFirst bool) *piece {
+func (m *Memory) get(isFirst bool) *dataChunk {
 	isGranted := !isFirst && m.Budget != nil
 	if isGranted && !m.Budget.Take(pieceSize) {
 		return nil
 	}
-	one, ok := m.free.Get().(*piece)
+	one, ok := m.free.Get().(*dataChunk)
 	if !ok {
-		one = new(piece)
+		one = new(dataChunk)
 	}
 	one.next, one.r, one.w, one.isGranted = nil, 0, 0, isGranted
 	return one
 }
 
 // put adds data to the end. It reports whether there was memory for all of them.
-func (p *pieces) put(data []byte, from *Memory) bool {
+func (p *dataChunks) put(data []byte, from *Memory) bool {
 	for len(data) > 0 {
 		if p.last == nil || p.last.w == pieceSize {
 			one := from.get(p.first == nil)
@@ -73,7 +73,7 @@ func (p *pieces) put(data []byte, from *Memory) bool {
 }
 
 // take moves data from the start to b, and returns how many bytes there were.
-func (p *pieces) take(b []byte, to *Memory) int {
+func (p *dataChunks) take(b []byte, to *Memory) int {
 	n := 0
 	for p.first != nil && n < len(b) {
 		one := p.first
@@ -88,7 +88,7 @@ func (p *pieces) take(b []byte, to *Memory) int {
 }
 
 // drop gives the first piece back.
-func (p *pieces) drop(to *Memory) {
+func (p *dataChunks) drop(to *Memory) {
 	one := p.first
 	if p.first = one.next; p.first == nil {
 		p.last = nil
@@ -101,7 +101,7 @@ func (p *pieces) drop(to *Memory) {
 }
 
 // clear gives all pieces back.
-func (p *pieces) clear(to *Memory) {
+func (p *dataChunks) clear(to *Memory) {
 	for p.first != nil {
 		p.drop(to)
 	}

@@ -34,12 +34,12 @@ func TestLooks(t *testing.T) {
 		}, hasEnded: true, endsHalf: true, isReadable: true},
 	}
 	for _, servesHalf := range []bool{false, true} {
-		var looks []Look
+		var looks []Probe
 		for range 3 {
 			for _, s := range states {
 				_, far, socket := pair(t)
 				s.then(far.(*net.TCPConn))
-				looks = append(looks, Look{Socket: socket, ServesHalf: servesHalf, Reads: true})
+				looks = append(looks, Probe{Socket: socket, ServesHalf: servesHalf, Reads: true})
 			}
 		}
 		found := func() (all string) {
@@ -55,11 +55,11 @@ func TestLooks(t *testing.T) {
 		}
 		var polls Polls
 		testutil.Eventually(t, "the looks to find everything", func() bool {
-			polls = Looks(looks, polls)
+			polls = ProbeAll(looks, polls)
 			return found() == want
 		})
 		for range 3 {
-			if polls = Looks(looks, polls); found() != want {
+			if polls = ProbeAll(looks, polls); found() != want {
 				t.Fatalf("serves half %v: found\n%swant\n%s", servesHalf, found(), want)
 			}
 		}
@@ -70,8 +70,8 @@ func TestLooks(t *testing.T) {
 func TestLooksAtClosed(t *testing.T) {
 	near, _, socket := pair(t)
 	_ = near.Close()
-	looks := []Look{{Socket: socket, Reads: true}}
-	if Looks(looks, Polls{}); looks[0].HasEnded || looks[0].IsReadable {
+	looks := []Probe{{Socket: socket, Reads: true}}
+	if ProbeAll(looks, Polls{}); looks[0].HasEnded || looks[0].IsReadable {
 		t.Errorf("found %+v", looks[0])
 	}
 }

@@ -33,7 +33,7 @@ func TestAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := []byte(c.head)
-			var a Answer
+			var a ResponseHead
 			if err := a.Parse(b); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestAnswer(t *testing.T) {
 		"no colon":                  head("HTTP/1.1 200 OK", "A"),
 		"Connection with no tokens": head("HTTP/1.1 200 OK", "Connection: a b"),
 	} {
-		var a Answer
+		var a ResponseHead
 		var bad *Error
 		if err := a.Parse([]byte(s)); !errors.As(err, &bad) || bad.Code != 502 {
 			t.Errorf("%s: %v", name, err)
@@ -92,7 +92,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		b = b[:n]
-		var a Answer
+		var a ResponseHead
 		if a.Parse(bytes.Clone(b)) != nil {
 			return
 		}
@@ -116,7 +116,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal(err)
 		}
 		rest := copied[a.Compact(copied):]
-		var again Answer
+		var again ResponseHead
 		if err := again.Parse(bytes.Clone(rest)); err != nil {
 			t.Fatalf("%q became %q: %v", b, rest, err)
 		}

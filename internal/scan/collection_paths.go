@@ -45,21 +45,21 @@ func (s *subject) apiVersion() string {
 // A placer finds the paths of objects. It belongs to one goroutine.
 type placer struct {
 	set   *policies.Set
-	known map[string]*place
+	known map[string]*collectionPath
 	key   []byte
 	path  []byte
 }
 
-// A place is a kind and a namespace of objects.
-type place struct {
+// A collectionPath is the path of the collection of a kind and a namespace.
+type collectionPath struct {
 	collection []byte
 	// isTemplated is set if the path of an object is made by the templates of its resource.
 	isTemplated bool
 	err         error
 }
 
-// maxPlaces is how many places are remembered.
-const maxPlaces = 4096
+// maxCollectionPaths is how many paths are remembered.
+const maxCollectionPaths = 4096
 
 // target returns the path to which an object is posted, or put if it replaces one. It is valid until the next call.
 func (p *placer) target(root document.Node, text []byte, about *subject, as Operation) ([]byte, error) {
@@ -85,8 +85,8 @@ func (p *placer) target(root document.Node, text []byte, about *subject, as Oper
 	p.key = k
 	at := p.known[string(k)]
 	if at == nil {
-		if len(p.known) >= maxPlaces || p.known == nil {
-			p.known = make(map[string]*place)
+		if len(p.known) >= maxCollectionPaths || p.known == nil {
+			p.known = make(map[string]*collectionPath)
 		}
 		at = p.find(apiVersion, kind, namespace, about, text)
 		p.known[string(k)] = at
@@ -116,12 +116,12 @@ func (p *placer) item(about *subject, namespace string, text []byte) (string, er
 }
 
 // find finds the place of objects of a kind and namespace.
-func (p *placer) find(apiVersion, kind, namespace string, about *subject, text []byte) *place {
+func (p *placer) find(apiVersion, kind, namespace string, about *subject, text []byte) *collectionPath {
 	var collection string
 	var err error
 	switch {
 	case about == nil && kind == "":
-		return &place{err: errNoKind}
+		return &collectionPath{err: errNoKind}
 	case about == nil:
 		var o struct {
 			APIVersion string `json:"apiVersion"`
@@ -152,7 +152,7 @@ func (p *placer) find(apiVersion, kind, namespace string, about *subject, text [
 	if about == nil && err == nil {
 		isTemplated = !strings.HasPrefix(collection, "/api") || p.isTemplated(apiVersion, kind)
 	}
-	return &place{collection: []byte(collection), isTemplated: isTemplated, err: err}
+	return &collectionPath{collection: []byte(collection), isTemplated: isTemplated, err: err}
 }
 
 // isTemplated reports whether a kind is of a resource with templates.

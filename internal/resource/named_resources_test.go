@@ -10,13 +10,13 @@ import (
 )
 
 // everything is what apiGroups ["*"] and resources ["*"] reach.
-var everything = Reach{
+var everything = NamedResources{
 	Resources: []schema.GroupResource{{Group: "apps", Resource: "*"}, {Group: "batch", Resource: "*"}},
 	Core:      []string{"configmaps", "namespaces", "pods"},
 	Dotted:    []string{"*"},
 }
 
-func reachingAPI(t testing.TB, reach Reach) *Plain {
+func reachingAPI(t testing.TB, reach NamedResources) *Plain {
 	r, err := NewRegistry([]*Resource{
 		{Group: "shop", Version: "v1", Names: Names{Kind: "User", Plural: "users"}, Envelope: Bare, Paths: []string{"/api/v1/users", "/api/v1/users/{name}"}},
 	})
@@ -29,11 +29,11 @@ func reachingAPI(t testing.TB, reach Reach) *Plain {
 // TestReach: what a wildcard reaches is resolved as at an API server, and all else of an ordinary API is undescribed.
 func TestReach(t *testing.T) {
 	const untouched = "untouched"
-	named := Reach{Resources: []schema.GroupResource{{Group: "shop", Resource: "*"}, {Group: "", Resource: "pods"}}}
-	some := Reach{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}, Core: []string{"pods"}, Dotted: []string{"deployments", "namespaces"}}
+	named := NamedResources{Resources: []schema.GroupResource{{Group: "shop", Resource: "*"}, {Group: "", Resource: "pods"}}}
+	some := NamedResources{Resources: []schema.GroupResource{{Group: "apps", Resource: "deployments"}}, Core: []string{"pods"}, Dotted: []string{"deployments", "namespaces"}}
 	for _, tt := range []struct {
 		name, target string
-		reach        Reach
+		reach        NamedResources
 		want         string // GROUP/VERSION/RESOURCE/SUBRESOURCE namespace/name, an error, or untouched
 	}{
 		{"a described path", "/api/v1/users/5", everything, "shop/v1/users/ /5"},
@@ -70,7 +70,7 @@ func TestReach(t *testing.T) {
 		{"a parameter", "/apis/shop.example.com;a=b/v1/queues", everything, "400"},
 		{"dots", "/apis/x/../shop.example.com/v1/queues", everything, "400"},
 		{"old watches", "/apis/shop.example.com/v1/watch/queues", everything, "400"},
-		{"no reach", "/apis/apps/v1/deployments", Reach{}, untouched},
+		{"no reach", "/apis/apps/v1/deployments", NamedResources{}, untouched},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			info, r, err := reachingAPI(t, tt.reach).Resolve("GET", []byte(tt.target))

@@ -2,8 +2,8 @@ package peek
 
 import "golang.org/x/sys/unix"
 
-// Looks looks at many sockets at once. On Linux it finds an end behind bytes that were not read yet. The polls are memory for it.
-func Looks(all []Look, polls Polls) Polls {
+// ProbeAll looks at many sockets at once. On Linux it finds an end behind bytes that were not read yet. The polls are memory for it.
+func ProbeAll(all []Probe, polls Polls) Polls {
 	polls = polls[:0]
 	for i := range all {
 		one := &all[i]
@@ -28,7 +28,7 @@ func Looks(all []Look, polls Polls) Polls {
 type Polls = []unix.PollFd
 
 // asked returns what is asked of the system. It always tells of a connection that has ended both ways, or broke.
-func (l *Look) asked(fd uintptr) unix.PollFd {
+func (l *Probe) asked(fd uintptr) unix.PollFd {
 	poll := unix.PollFd{Fd: int32(fd)}
 	if !l.ServesHalf {
 		poll.Events |= unix.POLLRDHUP
@@ -40,7 +40,7 @@ func (l *Look) asked(fd uintptr) unix.PollFd {
 }
 
 // found notes what the system says of one socket.
-func (l *Look) found(fd uintptr) {
+func (l *Probe) found(fd uintptr) {
 	polls := [1]unix.PollFd{l.asked(fd)}
 	if n, err := unix.Poll(polls[:], 0); n <= 0 || err != nil {
 		return

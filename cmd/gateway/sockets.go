@@ -13,14 +13,14 @@ import (
 	"github.com/admission-gateway/gateway/proxy"
 )
 
-// doors are the open sockets of the gateway.
-type doors struct {
+// sockets are the open sockets of the gateway.
+type sockets struct {
 	admin  *handover.Listener
 	claims handover.Claims
 
 	opening sync.Mutex // one opening at a time
 	mu      sync.Mutex
-	public  []*door // in the order of the listeners
+	public  []*socket // in the order of the listeners
 
 	// closed has the addresses whose sockets cannot be opened, and why. It is nil until a socket was tried again.
 	closed atomic.Pointer[map[string]error]
@@ -29,15 +29,15 @@ type doors struct {
 	isTried  bool // that sockets will be tried again; guarded by reloads.mu
 }
 
-// A door is the socket of an address of listeners.
-type door struct {
+// A socket is the socket of an address of listeners.
+type socket struct {
 	*handover.Listener
 	address  string // as the configuration has it
 	isServed bool
 }
 
 // open opens the sockets of addresses that are not open yet, and returns those addresses. If one cannot be opened, none is.
-func (d *doors) open(c *config.Configuration, addresses []string) (opened []string, err error) {
+func (d *sockets) open(c *config.Configuration, addresses []string) (opened []string, err error) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	own := addressesOf(c)
@@ -61,7 +61,7 @@ func (d *doors) open(c *config.Configuration, addresses []string) (opened []stri
 			return nil, err
 		}
 		d.mu.Lock()
-		d.public = append(d.public, &door{Listener: l, address: a})
+		d.public = append(d.public, &socket{Listener: l, address: a})
 		d.mu.Unlock()
 		opened = append(opened, a)
 	}
@@ -78,7 +78,7 @@ func addressesOf(c *config.Configuration) []string {
 }
 
 // openEach opens the sockets of addresses that are not open yet, as far as they can be. Closed says which cannot, and why.
-func (d *doors) openEach(c *config.Configuration, addresses []string) (opened []string, closed map[string]error) {
+func (d *sockets) openEach(c *config.Configuration, addresses []string) (opened []string, closed map[string]error) {
 	closed = map[string]error{}
 	for _, a := range addresses {
 		one, err := d.open(c, []string{a})
@@ -89,17 +89,17 @@ func (d *doors) openEach(c *config.Configuration, addresses []string) (opened []
 	return opened, closed
 }
 
-func (d *doors) find(address string) *door {
+func (d *sockets) find(address string) *socket {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i := slices.IndexFunc(d.public, func(one *door) bool { return one.address == address }); i >= 0 {
+	if i := slices.IndexFunc(d.public, func(one *socket) bool { return one.address == address }); i >= 0 {
 		return d.public[i]
 	}
 	return nil
 }
 
 // onPortOf returns the address of an open socket that has the port of another address; "" if there is none.
-func (d *doors) onPortOf(address string) string {
+func (d *sockets) onPortOf(address string) string {
 	_, port, _ := net.SplitHostPort(address)
 	for _, l := range d.offered() {
 		if _, own, _ := net.SplitHostPort(l.Addr().String()); own == port {
@@ -110,7 +110,7 @@ func (d *doors) onPortOf(address string) string {
 }
 
 // keep closes sockets that were opened for addresses of others, and on which nothing is served.
-func (d *doors) keep(addresses []string) {
+func (d *sockets) keep(addresses []string) {
 	var others []string
 	d.mu.Lock()
 	for _, one := range d.public {
@@ -123,10 +123,10 @@ func (d *doors) keep(addresses []string) {
 }
 
 // close closes sockets on which nothing is served.
-func (d *doors) close(addresses []string) {
+func (d *sockets) close(addresses []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.public = slices.DeleteFunc(d.public, func(one *door) bool {
+	d.public = slices.DeleteFunc(d.public, func(one *socket) bool {
 		if !slices.Contains(addresses, one.address) {
 			return false
 		}
@@ -136,18 +136,18 @@ func (d *doors) close(addresses []string) {
 }
 
 // serve has a gateway serve its addresses, all of which are open, and no others.
-func (d *doors) serve(g *proxy.Gateway, failed chan<- error) {
+func (d *sockets) serve(g *proxy.Gateway, failed chan<- error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	addresses := g.Addresses()
-	d.public = slices.DeleteFunc(d.public, func(one *door) bool {
+	d.public = slices.DeleteFunc(d.public, func(one *socket) bool {
 		if slices.Contains(addresses, one.address) {
 			return false
 		}
 		g.Leave(one.address)
 		return true
 	})
-	slices.SortFunc(d.public, func(a, b *door) int {
+	slices.SortFunc(d.public, func(a, b *socket) int {
 		return slices.Index(addresses, a.address) - slices.Index(addresses, b.address)
 	})
 	for _, one := range d.public {
@@ -165,7 +165,7 @@ func (d *doors) serve(g *proxy.Gateway, failed chan<- error) {
 }
 
 // offered are the sockets that a gateway which drains shares with the next one.
-func (d *doors) offered() []*handover.Listener {
+func (d *sockets) offered() []*handover.Listener {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := []*handover.Listener{d.admin}
@@ -176,7 +176,7 @@ func (d *doors) offered() []*handover.Listener {
 }
 
 // text has the addresses on which clients are served.
-func (d *doors) text() string {
+func (d *sockets) text() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	text := ""

@@ -2,23 +2,23 @@ package h2
 
 import "time"
 
-// A Guard bounds frames by which a peer has work done that leads to nothing: settings, pings,
+// A FloodGuard bounds frames by which a peer has work done that leads to nothing: settings, pings,
 // priorities, empty data, windows, streams that it resets. Work that leads to something earns credit
 // for them, and so does time. It belongs to one goroutine.
-type Guard struct {
+type FloodGuard struct {
 	credit, most int
 	perSecond    int
 	last         time.Time
 }
 
-// NewGuard returns a guard with so much credit, which is also the most that a peer has at a time. Each
+// NewFloodGuard returns a guard with so much credit, which is also the most that a peer has at a time. Each
 // second it gets back so much.
-func NewGuard(credit, perSecond int, now time.Time) Guard {
-	return Guard{credit: credit, most: credit, perSecond: perSecond, last: now}
+func NewFloodGuard(credit, perSecond int, now time.Time) FloodGuard {
+	return FloodGuard{credit: credit, most: credit, perSecond: perSecond, last: now}
 }
 
 // Spend takes n of the credit. It reports whether there was so much.
-func (g *Guard) Spend(n int, now func() time.Time) bool {
+func (g *FloodGuard) Spend(n int, now func() time.Time) bool {
 	if !g.Has(n, now) {
 		return false
 	}
@@ -27,7 +27,7 @@ func (g *Guard) Spend(n int, now func() time.Time) bool {
 }
 
 // Has reports whether there is credit of n.
-func (g *Guard) Has(n int, now func() time.Time) bool {
+func (g *FloodGuard) Has(n int, now func() time.Time) bool {
 	if g.credit >= n {
 		return true
 	}
@@ -38,9 +38,9 @@ func (g *Guard) Has(n int, now func() time.Time) bool {
 }
 
 // IsFull reports whether the peer has all the credit again, so that nothing is to be known of it.
-func (g *Guard) IsFull(now time.Time) bool {
+func (g *FloodGuard) IsFull(now time.Time) bool {
 	return g.credit+int(min(now.Sub(g.last).Seconds(), 3600)*float64(g.perSecond)) >= g.most
 }
 
 // Earn adds to the credit.
-func (g *Guard) Earn(n int) { g.credit = min(g.credit+n, g.most) }
+func (g *FloodGuard) Earn(n int) { g.credit = min(g.credit+n, g.most) }

@@ -2,12 +2,12 @@
 
 package peek
 
-// Polls is memory for Looks.
+// Polls is memory for ProbeAll.
 type Polls = struct{}
 
-// Looks looks at many sockets. It does not find an end behind bytes that were not read yet, and takes no end for one that
+// ProbeAll looks at many sockets. It does not find an end behind bytes that were not read yet, and takes no end for one that
 // may be of one direction alone, if that is to be served.
-func Looks(all []Look, _ Polls) Polls {
+func ProbeAll(all []Probe, _ Polls) Polls {
 	for i := range all {
 		one := &all[i]
 		one.HasEnded, one.IsReadable = false, false

@@ -20,11 +20,11 @@ var lateTimeout = LateTimeout
 // maxLate bounds how many exchanges with a backend are watched at a time: each keeps a connection, or a stream of one.
 const maxLate = 64
 
-// late are the exchanges that are watched.
-type late struct{ count atomic.Int32 }
+// lateExchanges counts the exchanges that are watched.
+type lateExchanges struct{ count atomic.Int32 }
 
 // take takes one of the places, and reports whether there was one.
-func (l *late) take() bool {
+func (l *lateExchanges) take() bool {
 	if l.count.Add(1) <= maxLate {
 		return true
 	}
@@ -32,8 +32,8 @@ func (l *late) take() bool {
 	return false
 }
 
-// over is the end of exchanges that are not watched, because the backend has nothing to carry out any more.
-var over = func() <-chan struct{} {
+// endedExchange is the end of exchanges that are not watched, because the backend has nothing to carry out any more.
+var endedExchange = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
@@ -47,7 +47,7 @@ func (t *transport) watches(req *Request, err error, isPending bool) bool {
 	case !is || !req.RunsOn || failure.Kind != TooSlow:
 		return false
 	case !isPending:
-		failure.Ended = over
+		failure.Ended = endedExchange
 		return false
 	}
 	if t.late.take() {

@@ -12,8 +12,8 @@ import (
 
 func isWarning(f finding.Finding) bool { return f.Severity != finding.Error }
 
-// places finds policies and their expressions in files.
-type places struct{ objects map[placed]written }
+// policyLocations finds policies and their expressions in files.
+type policyLocations struct{ objects map[placed]written }
 
 type placed struct{ kind, name string }
 
@@ -24,8 +24,8 @@ type written struct {
 	fields, rules map[string]string
 }
 
-func newPlaces(files *source.Source) *places {
-	p := &places{objects: map[placed]written{}}
+func newPolicyLocations(files *source.Source) *policyLocations {
+	p := &policyLocations{objects: map[placed]written{}}
 	for _, f := range files.Files {
 		if !source.IsManifest(f.Name) {
 			continue
@@ -67,7 +67,7 @@ func note(paths map[string]string, text, path string) {
 }
 
 // addRule adds its place to a rule of a schema. Of equal rules it is the first one, by file and place.
-func (p *places) addRule(e *story.Expression) {
+func (p *policyLocations) addRule(e *story.Expression) {
 	for _, at := range p.objects {
 		field, isThere := at.rules[e.Text]
 		if !isThere {
@@ -80,7 +80,7 @@ func (p *places) addRule(e *story.Expression) {
 }
 
 // add adds its place to a policy.
-func (p *places) add(of *story.Policy) {
+func (p *policyLocations) add(of *story.Policy) {
 	at, found := p.objects[placed{of.Kind, of.Name}]
 	if !found {
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/octets"
 )
 
-// isElsewhere reports whether a path parts from all paths that files have at one of its segments, and has no segment that leads
+// isUndescribed reports whether a path parts from all paths that files have at one of its segments, and has no segment that leads
 // back, whatever server reads it. This is the quick answer for most paths that no file describes. False leaves it open.
-func (s *spellings) isElsewhere(raw string) bool {
+func (s *spellings) isUndescribed(raw string) bool {
 	if !strings.HasPrefix(raw, "/") {
 		return false
 	}

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A Reach says which resources at Kubernetes' paths the match blocks of files name, without a
+// NamedResources says which resources at Kubernetes' paths the match blocks of files name, without a
 // file that describes them. These blocks are taken from an ordinary API that serves such a path.
-type Reach struct {
+type NamedResources struct {
 	// Resources are meant in any version. A Resource "*" means all resources of the group.
 	Resources []schema.GroupResource
 	// Core are Kubernetes' own resources of the core group that a wildcard matches. They are meant
@@ -21,7 +21,7 @@ type Reach struct {
 }
 
 // IsEmpty reports whether no such resource is meant.
-func (r *Reach) IsEmpty() bool { return len(r.Resources)+len(r.Core)+len(r.Dotted) == 0 }
+func (r *NamedResources) IsEmpty() bool { return len(r.Resources)+len(r.Core)+len(r.Dotted) == 0 }
 
 // anyResource means all resources.
 const anyResource = "*"
@@ -32,15 +32,15 @@ const namespaces = "namespaces"
 // coreVersion is the version of the core group.
 const coreVersion = "v1"
 
-// reached is a [Reach] of which requests are asked.
-type reached struct {
+// A namedMatcher finds out whether requests are for [NamedResources].
+type namedMatcher struct {
 	resources    map[schema.GroupResource]struct{} // also "*"
 	core, dotted map[string]struct{}
 }
 
 // within returns what a route leads to of the reach.
-func (r *Reach) within(leadsTo func(path string) bool) *Reach {
-	var led Reach
+func (r *NamedResources) within(leadsTo func(path string) bool) *NamedResources {
+	var led NamedResources
 	for _, one := range r.Resources {
 		if leadsTo(groupPath(one.Group)) {
 			led.Resources = append(led.Resources, one)
@@ -56,7 +56,7 @@ func (r *Reach) within(leadsTo func(path string) bool) *Reach {
 }
 
 // index makes the reach ready to be asked.
-func (r *Reach) index() reached {
+func (r *NamedResources) index() namedMatcher {
 	set := func(names []string) map[string]struct{} {
 		all := make(map[string]struct{}, len(names))
 		for _, name := range names {
@@ -64,7 +64,7 @@ func (r *Reach) index() reached {
 		}
 		return all
 	}
-	m := reached{resources: make(map[schema.GroupResource]struct{}, len(r.Resources)), core: set(r.Core), dotted: set(r.Dotted)}
+	m := namedMatcher{resources: make(map[schema.GroupResource]struct{}, len(r.Resources)), core: set(r.Core), dotted: set(r.Dotted)}
 	for _, one := range r.Resources {
 		m.resources[one] = struct{}{}
 	}
@@ -72,7 +72,7 @@ func (r *Reach) index() reached {
 }
 
 // has reports whether a resource is meant.
-func (m *reached) has(gvr schema.GroupVersionResource) bool {
+func (m *namedMatcher) has(gvr schema.GroupVersionResource) bool {
 	if _, ok := m.resources[gvr.GroupResource()]; ok {
 		return true
 	}
@@ -94,7 +94,7 @@ func (m *reached) has(gvr schema.GroupVersionResource) bool {
 }
 
 // describeReach adds the paths of the reach.
-func (p *Plain) describeReach(r *Reach) {
+func (p *Plain) describeReach(r *NamedResources) {
 	for _, one := range r.Resources {
 		p.describeKubernetes(one)
 	}

@@ -12,22 +12,22 @@ import (
 	"github.com/admission-gateway/gateway/internal/descriptors"
 )
 
-// places has the connections to the listener. Health must be answered whatever other clients do, and which page a connection
+// connSlots has the connections to the listener. Health must be answered whatever other clients do, and which page a connection
 // is for is known once its first head was read. So a new connection always gets a place: if there is none, the connection that
 // waits longest for its next request, or for its head to be complete, gives up its own. Pages other than health keep
 // their places until they are answered, and may not have all of them.
-type places struct {
+type connSlots struct {
 	descriptors.Listener
 
 	mu      sync.Mutex
-	all     map[*place]struct{}
+	all     map[*connSlot]struct{}
 	private int // pages that are being answered
 }
 
-// A place is a connection to the listener. The fields are guarded by places.mu.
-type place struct {
+// A connSlot is a connection to the listener. The fields are guarded by connSlots.mu.
+type connSlot struct {
 	net.Conn
-	of *places
+	of *connSlots
 
 	since     time.Time // it waits for a request
 	isAsked   bool      // a request is being answered
@@ -35,8 +35,8 @@ type place struct {
 	isGivenUp bool
 }
 
-func newPlaces(l net.Listener, log *slog.Logger) *places {
-	p := &places{all: map[*place]struct{}{}}
+func newConnSlots(l net.Listener, log *slog.Logger) *connSlots {
+	p := &connSlots{all: map[*connSlot]struct{}{}}
 	p.Listener = descriptors.Listener{Listener: l, Failed: func(error) { p.giveUp() }, Tell: func(cause error, times int) {
 		log.Warn("a connection to the admin listener could not be accepted", "cause", cause, "times", times)
 	}}
@@ -44,12 +44,12 @@ func newPlaces(l net.Listener, log *slog.Logger) *places {
 }
 
 // Accept returns the next connection, for which another one may have given up its place.
-func (p *places) Accept() (net.Conn, error) {
+func (p *connSlots) Accept() (net.Conn, error) {
 	nc, err := p.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	one := &place{Conn: nc, of: p, since: time.Now()}
+	one := &connSlot{Conn: nc, of: p, since: time.Now()}
 	if !descriptors.MayAdminister(nc) {
 		p.giveUp()
 	}
@@ -62,15 +62,15 @@ func (p *places) Accept() (net.Conn, error) {
 	return one, nil
 }
 
-func (p *places) giveUp() {
+func (p *connSlots) giveUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.giveUpOne()
 }
 
 // giveUpOne closes the connection that waits longest, or if all are being answered, the oldest of them.
-func (p *places) giveUpOne() {
-	var oldest *place
+func (p *connSlots) giveUpOne() {
+	var oldest *connSlot
 	for one := range p.all {
 		if oldest == nil || !one.isPrivate && oldest.isPrivate || one.isPrivate == oldest.isPrivate && one.since.Before(oldest.since) {
 			oldest = one
@@ -84,12 +84,12 @@ func (p *places) giveUpOne() {
 	_ = oldest.NetConn().Close() // the end of TLS would wait for the client
 }
 
-func (p *places) forget(one *place) {
+func (p *connSlots) forget(one *connSlot) {
 	delete(p.all, one)
 	one.leavePage()
 }
 
-func (one *place) leavePage() {
+func (one *connSlot) leavePage() {
 	if one.isPrivate {
 		one.isPrivate = false
 		one.of.private--
@@ -97,7 +97,7 @@ func (one *place) leavePage() {
 }
 
 // NetConn returns the socket.
-func (one *place) NetConn() net.Conn {
+func (one *connSlot) NetConn() net.Conn {
 	if over, is := one.Conn.(interface{ NetConn() net.Conn }); is {
 		return over.NetConn()
 	}
@@ -105,7 +105,7 @@ func (one *place) NetConn() net.Conn {
 }
 
 // Read reads on from the client, which has got the answer to the request before.
-func (one *place) Read(b []byte) (int, error) {
+func (one *connSlot) Read(b []byte) (int, error) {
 	p := one.of
 	p.mu.Lock()
 	if one.isAsked {
@@ -123,7 +123,7 @@ func (one *place) Read(b []byte) (int, error) {
 }
 
 // Close ends the connection.
-func (one *place) Close() error {
+func (one *connSlot) Close() error {
 	one.of.mu.Lock()
 	one.of.forget(one)
 	one.of.mu.Unlock()
@@ -132,7 +132,7 @@ func (one *place) Close() error {
 
 // asked notes that a request of a connection is being answered.
 func asked(ctx *fasthttp.RequestCtx) {
-	if one, is := ctx.Conn().(*place); is {
+	if one, is := ctx.Conn().(*connSlot); is {
 		one.of.mu.Lock()
 		defer one.of.mu.Unlock()
 		one.isAsked = true
@@ -142,7 +142,7 @@ func asked(ctx *fasthttp.RequestCtx) {
 
 // keepPlace has a connection keep its place until its page is answered. False: as many do as may.
 func keepPlace(ctx *fasthttp.RequestCtx) bool {
-	one, is := ctx.Conn().(*place)
+	one, is := ctx.Conn().(*connSlot)
 	if !is {
 		return true
 	}
