@@ -46,9 +46,9 @@ func Check(paths []string) []Finding {
 func Compile(s *source.Source) (*Set, []Finding) { return compileWith(nil, s, &Gateway{}) }
 
 // CompileTimed is Compile, and passes the times of its stages to timed, which may be nil. It finds for which requests routes
-// are in force, too.
+// are in force, and what compiles and still cannot be meant, too.
 func CompileTimed(s *source.Source, timed func([]StageTime)) (*Set, []Finding) {
-	return compileWith(nil, s, &Gateway{Timed: timed, DescribesRoutes: true})
+	return compileWith(nil, s, &Gateway{Timed: timed, DescribesRoutes: true, Reviews: true})
 }
 
 // compileWith is Compile, with what modules in Rego have of the gateway, and with the set before; nil: there is none.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/defaults"
-	celreach "github.com/admission-gateway/gateway/internal/cel/reach"
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/merge"
 	kschema "github.com/admission-gateway/gateway/internal/schema"
@@ -23,24 +23,24 @@ func (l *loader) patched(o *manifest.Object, p *admissionv1.MutatingAdmissionPol
 	for i, m := range p.Spec.Mutations {
 		if m.ApplyConfiguration != nil {
 			at := fmt.Sprintf("spec.mutations[%d].applyConfiguration.expression", i)
-			l.misplaced(o, at, celreach.Applied(m.ApplyConfiguration.Expression), p, kinds)
+			l.misplaced(o, at, outcome.Applied(m.ApplyConfiguration.Expression), p, kinds)
 		}
 		if m.JSONPatch == nil {
 			continue
 		}
 		at := fmt.Sprintf("spec.mutations[%d].jsonPatch.expression", i)
-		for _, one := range celreach.Patches(m.JSONPatch.Expression) {
+		for _, one := range outcome.Patches(m.JSONPatch.Expression) {
 			if problem := malformed(&one); problem != "" {
 				l.At(o, Warning, at, "%s: the patch fails", problem)
 				continue
 			}
-			l.misplaced(o, at, []celreach.Patch{one}, p, kinds)
+			l.misplaced(o, at, []outcome.Patch{one}, p, kinds)
 		}
 	}
 }
 
 // misplaced warns of patches that set what the schemas of the objects do not let be.
-func (l *loader) misplaced(o *manifest.Object, at string, all []celreach.Patch, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
+func (l *loader) misplaced(o *manifest.Object, at string, all []outcome.Patch, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
 	for _, one := range all {
 		for _, gvr := range typecheck.Named(p.Spec.MatchConstraints) {
 			typ, s := kinds.mergeType(gvr)
@@ -59,7 +59,7 @@ func inObjects(err error, gvr schema.GroupVersionResource) string {
 var patchOperations = []string{"add", "remove", "replace", "move", "copy", "test"}
 
 // malformed says why no object can be patched so; "" if the texts do not prove that.
-func malformed(p *celreach.Patch) string {
+func malformed(p *outcome.Patch) string {
 	has := func(name string) bool { return slices.Contains(p.Members, name) }
 	switch {
 	case !has("op") || p.Op != nil && !slices.Contains(patchOperations, *p.Op):
@@ -79,7 +79,7 @@ func malformed(p *celreach.Patch) string {
 }
 
 // misplacedPatch says what is wrong with a path, or a value, in objects of a type.
-func misplacedPatch(p *celreach.Patch, typ *merge.Type, s *kschema.Schema) error {
+func misplacedPatch(p *outcome.Patch, typ *merge.Type, s *kschema.Schema) error {
 	if p.Path == nil || typ == nil {
 		return nil
 	}

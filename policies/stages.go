@@ -49,6 +49,7 @@ var checks = []check{
 	{"errors", (*loader).checkErrorTemplates},
 	{"folders", (*loader).checkFolders},
 	{"edits", (*loader).checkEdits},
+	{"review", (*loader).checkReview},
 }
 
 // A StageTime says how long a stage of a load took. The stages that go through the kinds of objects
@@ -124,4 +125,12 @@ func (l *loader) checkVersions() []Finding { return unconvertible(l.resources, m
 // checkSchemas finds descriptions of resources that cannot be meant.
 func (l *loader) checkSchemas() []Finding {
 	return append(outsideCollections(l.resources), l.unsettable()...)
+}
+
+// checkReview finds what compiles and still cannot be meant, if that is asked for.
+func (l *loader) checkReview() []Finding {
+	if !l.gateway.Reviews {
+		return nil
+	}
+	return applicability.Review(l.all)
 }

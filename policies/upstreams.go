@@ -215,6 +215,9 @@ type Gateway struct {
 	Watches bool
 	// DescribesRoutes asks for a finding about each route of the files, which says for which requests it is in force.
 	DescribesRoutes bool
+	// Reviews asks for findings about what compiles and still cannot be meant, too. It takes longer than what a gateway
+	// that starts has time for.
+	Reviews bool
 	// Controller is the controllerName of the GatewayClasses and IngressClasses of the files that count; empty means
 	// the default.
 	Controller string

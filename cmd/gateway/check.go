@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/policies"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/lint"
 )
 
 // checkFlags are the flags of the command.
@@ -23,7 +23,7 @@ type checkFlags struct {
 }
 
 func newCheck() *cobra.Command {
-	flags := checkFlags{output: output{checks: lint.ReviewChecks(), strict: true}}
+	flags := checkFlags{output: output{checks: applicability.Checks(), strict: true}}
 	flags.output.summarize = flags.output.withAdvice
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",

@@ -58,19 +58,19 @@ func loadForCheck(file string) (*config.Configuration, error) {
 
 // examine compiles files as the gateway does, and reviews them; c and timed may be nil.
 func examine(files *source.Source, c *config.Configuration, timed func([]policies.StageTime)) []finding.Finding {
-	defer memory.Spare()() // also while the files are reviewed, when all that was compiled is garbage already
+	defer memory.Spare()()
 	var found []finding.Finding
 	if c == nil {
 		_, found = policies.CompileTimed(files, timed)
 	} else {
 		gateway := asked(c)
-		gateway.Timed, gateway.DescribesRoutes = timed, true
+		gateway.Timed, gateway.DescribesRoutes, gateway.Reviews = timed, true, true
 		var broken []finding.Finding
 		gateway.Bundles, broken = bundlesForCheck(c)
 		_, found = policies.CompileFor(files, gateway)
 		found = append(found, broken...)
 	}
-	found = lint.Refine(finding.Sort(append(found, lint.Review(files.Files)...)), files.Files)
+	found = lint.Refine(finding.Sort(found), files.Files)
 	noteOwners(found, files)
 	return found
 }

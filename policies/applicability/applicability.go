@@ -106,12 +106,12 @@ func (j *judge) never(o *manifest.Object, path, format string, args ...any) {
 	if j.isPlain {
 		severity = finding.Error
 	}
-	j.At(o, severity, path, format, args...)
+	j.By(neverMatches, o, severity, path, format, args...)
 }
 
 // unlessUndescribed records that something applies to nothing that the files describe, though it may apply to what they do not.
 func (j *judge) unlessUndescribed(o *manifest.Object, path, format string, args ...any) {
-	j.At(o, finding.Warning, path, format, args...)
+	j.By(neverMatches, o, finding.Warning, path, format, args...)
 }
 
 // The groups whose kinds are policies.

@@ -34,7 +34,7 @@ func (j *judge) constraint(o *manifest.Object) {
 		m.all, m.isOpen, hasFailed = append(m.all, one.all...), m.isOpen || one.isOpen, hasFailed || failed
 	}
 	if scope := manifest.Member(match, "scope"); scope.Valid() && !slices.Contains([]string{"", AnyName, "Cluster", "Namespaced"}, scope.Str()) {
-		j.At(o, finding.Warning, scope.Path(), "must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
+		j.By(unknownName, o, finding.Warning, scope.Path(), "must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
 	}
 	if source := manifest.Member(match, "source"); source.Is("Generated") {
 		j.unlessUndescribed(o, source.Path(), "matches nothing: the gateway expands no objects that generate others")
@@ -160,7 +160,7 @@ func (j *judge) audit(o *manifest.Object) {
 	isOver := false
 	for rule := rules.First(); rule.Valid(); rule = rule.Next() {
 		if isOver {
-			j.At(o, finding.Error, rule.Path(), "can never apply: the rule before it matches every request")
+			j.By(unreachableRule, o, finding.Error, rule.Path(), "can never apply: the rule before it matches every request")
 			return
 		}
 		isOver = isForAll(rule)
@@ -187,7 +187,7 @@ func (j *judge) auditRule(o *manifest.Object, rule document.Node) {
 			if lower := strings.ToLower(v.Str()); isAuditVerb(lower) {
 				like = "; did you mean `" + lower + "`?"
 			}
-			j.At(o, finding.Error, v.Path(), "must be a verb of requests, such as 'create', or a method in lower case%s", like)
+			j.By(unknownName, o, finding.Error, v.Path(), "must be a verb of requests, such as 'create', or a method in lower case%s", like)
 		}
 	}
 	var m matched
@@ -266,7 +266,7 @@ func (j *judge) source(o *manifest.Object) {
 			prefix := SegmentsOf(r.PathPrefix)
 			return r.Host == "" && len(prefix) <= len(path) && slices.Equal(prefix, path[:len(prefix)])
 		}) {
-			j.At(o, finding.Error, at, "no route for any host leads to '%s', and `spec.upstream` names no upstream: nothing can be read", s.Path)
+			j.By(unreachablePath, o, finding.Error, at, "no route for any host leads to '%s', and `spec.upstream` names no upstream: nothing can be read", s.Path)
 		}
 	}
 }
@@ -278,6 +278,6 @@ func (j *judge) template(o *manifest.Object) {
 	}
 	isIts := func(r Resource) bool { return r.Errors.Template == o.Name }
 	if !slices.ContainsFunc(j.Resources, isIts) && !slices.ContainsFunc(j.Routes, func(r Route) bool { return r.ErrorTemplate == o.Name }) {
-		j.At(o, finding.Warning, "metadata.name", "no route of the configuration and no resource names the ErrorTemplate '%s', so that it writes nothing", o.Name)
+		j.By(unused, o, finding.Warning, "metadata.name", "no route of the configuration and no resource names the ErrorTemplate '%s', so that it writes nothing", o.Name)
 	}
 }

@@ -21,7 +21,7 @@ func AlwaysFails(o *manifest.Object, programs []*cel.Program) []finding.Finding 
 	var found finding.List
 	EachText(o, failing, func(n document.Node, why string) {
 		if n.Key() != "messageExpression" {
-			found.At(o, finding.Error, n.Path(), "%s", why)
+			found.By(alwaysFails, o, finding.Error, n.Path(), "%s", why)
 		}
 	})
 	return found.Found

@@ -356,7 +356,7 @@ func (j *judge) verbs(o *manifest.Object, b matchBlock) {
 	for _, v := range lost {
 		switch {
 		case len(lost) < list.Len():
-			j.At(o, finding.Remark, v.Path(), "%s", m.lacks())
+			j.By(neverMatches, o, finding.Remark, v.Path(), "%s", m.lacks())
 		case m.isOpenOnPlain && j.leadsTo("/apis") && WildcardIn(manifest.Member(b.Node, "resources")).Valid():
 			j.unlessUndescribed(o, v.Path(), "%s", m.lacks())
 		default:

@@ -82,7 +82,7 @@ func (r *Result) LostSince(before *Result) []finding.Finding {
 		if n.group != AnyName {
 			what += " of the group '" + n.group + "'"
 		}
-		found.At(n.by, finding.Error, n.at.Path(), "needs the definition of %s, which the policy files had until now: put it back, take away the rule too, "+
+		found.By(lostDefinition, n.by, finding.Error, n.at.Path(), "needs the definition of %s, which the policy files had until now: put it back, take away the rule too, "+
 			"or say with the annotation '%s: %s' of the object that it is meant", what, UnusedMark, UnusedAllowed)
 	}
 	return slices.CompactFunc(finding.Sort(found.Found), func(a, b finding.Finding) bool { return a == b })

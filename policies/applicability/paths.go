@@ -50,7 +50,7 @@ func (j *judge) unreached(o *manifest.Object, p *lostPaths) {
 	if len(p.lost) < p.all {
 		severity = finding.Warning // the rest of it is in force
 	}
-	j.At(o, severity, p.at, "no route leads to %s: %s", someOf(p.lost), j.routesOf(p.scope, p.lost[0]))
+	j.By(unreachablePath, o, severity, p.at, "no route leads to %s: %s", someOf(p.lost), j.routesOf(p.scope, p.lost[0]))
 }
 
 // lostPaths returns, of each description, the paths that no route leads to.

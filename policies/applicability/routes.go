@@ -108,6 +108,7 @@ func AreApart(registry *resource.Registry, all []Served, places []NamedPlace) []
 					continue
 				}
 				f := r.paths
+				f.Rule = describedTwice
 				f.Message = fmt.Sprintf("%s, as both are for %s; `hosts`, `upstream` and `route` keep them apart", twin, at.Words)
 				if !slices.Contains(found, f) {
 					found = append(found, f)
@@ -134,6 +135,7 @@ func LeftOpen(served []Served, routes []Route) []finding.Finding {
 			}
 			f := s.paths
 			f.Severity = finding.Warning
+			f.Rule = passesUndescribed
 			f.Message = fmt.Sprintf("requests for '%s' by %s pass to the upstream '%s' as if nothing described them: widen `hosts`, `upstream` or `route`, "+
 				"or set `undescribed: Deny` for that route", path, r.Words(), r.Upstream)
 			found = append(found, f)
@@ -160,6 +162,7 @@ func Misplaced(served []Served, routes []Route) []finding.Finding {
 				continue
 			}
 			f := b.form
+			f.Rule = wrongDialect
 			if elsewhere(r.Host, b.Paths, routes) {
 				f.Severity = finding.Warning
 				f.Message = fmt.Sprintf("requests for '%s' on %s go to the upstream '%s', whose dialect is Kubernetes, although the objects are not of Kubernetes' form; "+

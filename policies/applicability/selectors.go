@@ -13,7 +13,7 @@ import (
 
 	"github.com/admission-gateway/gateway/admission"
 	"github.com/admission-gateway/gateway/admission/match"
-	celreach "github.com/admission-gateway/gateway/internal/cel/reach"
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/resource"
@@ -52,11 +52,11 @@ func (j *judge) selections(o *manifest.Object, m *matched) {
 		}
 	}
 	eachExpression(o.Document().Root(), func(n document.Node) {
-		texts := celreach.Compared(n.Str(), "request.namespace")
+		texts := outcome.Compared(n.Str(), "request.namespace")
 		switch {
 		case len(texts) > 0 && !slices.Contains(texts, ""):
 			j.never(o, n.Path(), "compares `request.namespace` with %s, but it is always '': %s", finding.Quoted(texts), none)
-		case len(celreach.Names(n.Str(), "namespaceObject")) > 0:
+		case len(outcome.Names(n.Str(), "namespaceObject")) > 0:
 			j.never(o, n.Path(), "reads `namespaceObject`, which is always null: %s", none)
 		}
 	})
@@ -184,7 +184,7 @@ func (j *judge) excluded(o *manifest.Object, block document.Node) {
 			j.Found[before+at].Severity = max(j.Found[before+at].Severity, severity)
 		}
 		if len(j.Found) == before && disjoint(rules, excluding[i:i+1]) {
-			j.At(o, severity, n.Path(), "excludes nothing that `resourceRules` match")
+			j.By(neverMatches, o, severity, n.Path(), "excludes nothing that `resourceRules` match")
 		}
 		i++
 	}
@@ -199,7 +199,7 @@ func (j *judge) excluded(o *manifest.Object, block document.Node) {
 			}
 		}
 	}
-	j.At(o, finding.Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
+	j.By(neverApplies, o, finding.Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
 }
 
 // CanMatchWrites finds rules of a policy that match no create and no update, though the policy does nothing of other requests.
@@ -211,7 +211,7 @@ func CanMatchWrites(o *manifest.Object, why string) []finding.Finding {
 		names := manifest.Texts(operations)
 		isOther := func(name string) bool { return name != "DELETE" && name != "CONNECT" }
 		if len(names) > 0 && !slices.ContainsFunc(names, isOther) {
-			found.At(o, finding.Error, operations.Path(), "can never apply: %s", why)
+			found.By(neverApplies, o, finding.Error, operations.Path(), "can never apply: %s", why)
 		}
 	}
 	return found.Found
@@ -315,7 +315,7 @@ func (j *judge) apartFrom(o *manifest.Object, path string, policies []*manifest.
 			return
 		}
 	}
-	j.At(o, finding.Error, list.Path(), "must have something in common with what the %s '%s' matches, so that it applies to some request", policies[0].Kind, policies[0].Name)
+	j.By(neverApplies, o, finding.Error, list.Path(), "must have something in common with what the %s '%s' matches, so that it applies to some request", policies[0].Kind, policies[0].Name)
 }
 
 // fieldsOf finds fields of an APIResource that name no property of its schema.
@@ -330,7 +330,7 @@ func (j *judge) fieldsOf(r *Resource) {
 			continue // of lists and answers, which have no schema here
 		}
 		if name, known := lostProperty(props, SegmentsOfField(n.Str())); name != "" {
-			j.At(o, finding.Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
+			j.By(unknownName, o, finding.Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
 		}
 	}
 }

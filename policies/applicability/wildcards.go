@@ -71,7 +71,7 @@ func (x *Index) WhatWildcardsMatch() []finding.Finding {
 			continue
 		}
 		for _, w := range wideBlocks(o) {
-			found.At(o, finding.Remark, w.path, "reaches on a Plain upstream %s", x.names.matchedBy(&w))
+			found.By(matchedByWildcard, o, finding.Remark, w.path, "reaches on a Plain upstream %s", x.names.matchedBy(&w))
 		}
 	}
 	return found.Found

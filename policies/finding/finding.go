@@ -53,7 +53,7 @@ type Finding struct {
 	Column int
 	// Excerpt is the line of the file that Column points into; empty if it would show nothing more.
 	Excerpt string
-	// Rule is the id of the check that found it; empty for what the loader finds.
+	// Rule is the id of the check that found it; empty for what keeps an object from being read or compiled.
 	Rule string
 	// Owner is who mends the file; empty if the finding does not say.
 	Owner string
@@ -258,6 +258,12 @@ func (f *List) At(o *manifest.Object, severity Severity, path, format string, ar
 	one := Of(o, path)
 	one.Severity, one.Message = severity, fmt.Sprintf(format, args...)
 	f.Found = append(f.Found, one)
+}
+
+// By records what a check, by its id, found about a field of an object.
+func (f *List) By(rule string, o *manifest.Object, severity Severity, path, format string, args ...any) {
+	f.At(o, severity, path, format, args...)
+	f.Found[len(f.Found)-1].Rule = rule
 }
 
 // Of returns a finding without words about a field of an object.

@@ -11,7 +11,6 @@ import (
 	"github.com/admission-gateway/gateway/internal/policytest"
 	"github.com/admission-gateway/gateway/policies"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/lint"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -38,8 +37,8 @@ func TestLibrary(t *testing.T) {
 			if _, err := os.Stat(strings.TrimSuffix(path, ".yaml") + "_test.yaml"); err != nil {
 				t.Error(err)
 			}
-			_, found := policies.Load([]string{path})
-			for _, f := range append(found, lint.Review([]source.File{{Name: path, Data: data}})...) {
+			_, found := policies.CompileTimed(source.Read([]string{path}, &source.Progress{}), nil)
+			for _, f := range found {
 				if f.Severity != finding.Note {
 					t.Error(f)
 				}
@@ -82,8 +81,8 @@ func TestErrors(t *testing.T) {
 		if !strings.HasPrefix(string(data), "# ") || strings.Count(string(data), "\nkind: ErrorTemplate\n") != 1 || !strings.Contains(string(data), "\n  name: "+strings.TrimSuffix(filepath.Base(name), ".yaml")+"\n") {
 			t.Errorf("%s must begin with a comment, and have one template of its name", name)
 		}
-		_, found := policies.Load([]string{name})
-		for _, f := range append(found, lint.Review([]source.File{{Name: name, Data: data}})...) {
+		_, found := policies.CompileTimed(source.Read([]string{name}, &source.Progress{}), nil)
+		for _, f := range found {
 			t.Error(f)
 		}
 	}

@@ -25,6 +25,5 @@ func (l *linter) found(r *rule, path, format string, args ...any) {
 	if l.usage != nil && ofKubernetes[r] {
 		severity = finding.Wording
 	}
-	l.At(l.definition.from, severity, path, format, args...)
-	l.Found[len(l.Found)-1].Rule = r.id
+	l.By(r.id, l.definition.from, severity, path, format, args...)
 }

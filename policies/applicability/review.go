@@ -1,4 +1,4 @@
-package lint
+package applicability
 
 import (
 	"encoding/json"
@@ -10,44 +10,20 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/admission-gateway/gateway/internal/cel/reach"
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/policies/finding"
-	"github.com/admission-gateway/gateway/policies/source"
-)
-
-// The ids of a review's findings.
-const (
-	NeverFails  = "never-fails"
-	NeverPasses = "never-passes"
-	NeverMet    = "never-met"
-	AlwaysFails = "always-fails"
-	NeverEqual  = "never-equal"
-	Unasked     = "unasked"
-	Shadowed    = "shadowed-condition"
-	Repeated    = "repeated-rule"
-	Unused      = "unused"
-	Missing     = "missing-file"
 )
 
 // Review finds what compiles and still cannot be meant: rules that no object can break, or that none can keep, conditions
-// that others imply, and names that nothing uses. Files and objects that cannot be read are left out: the loader has
-// found them.
-func Review(files []source.File) []finding.Finding {
-	r := &reviewer{kinds: map[schema.GroupResource]*reach.Shape{}, names: map[schema.GroupResource]string{}}
-	var objects []*manifest.Object
-	for _, f := range files {
-		if f.Role != source.Objects {
-			continue
-		}
-		read, _ := manifest.Read(f.Name, f.Data)
-		objects = append(objects, read...)
-	}
+// that others imply, and names that nothing uses.
+func Review(objects []*manifest.Object) []finding.Finding {
+	r := &reviewer{kinds: map[schema.GroupResource]*outcome.Shape{}, names: map[schema.GroupResource]string{}}
 	for _, o := range objects {
 		r.schemas(o)
 	}
 	for _, o := range objects {
-		if group, _ := o.GroupVersion(); group == "admissionregistration.k8s.io" || group == "admission-gateway.io" {
+		if group, _ := o.GroupVersion(); group == admissionRegistrationGroup || group == ownGroup {
 			r.policy(o)
 			r.references(o)
 		}
@@ -60,14 +36,13 @@ func Review(files []source.File) []finding.Finding {
 type reviewer struct {
 	finding.List
 	// kinds has the shape of the objects of each resource that one version of a file describes.
-	kinds map[schema.GroupResource]*reach.Shape
+	kinds map[schema.GroupResource]*outcome.Shape
 	// names has the kind of each resource that a file describes.
 	names map[schema.GroupResource]string
 }
 
 func (r *reviewer) found(o *manifest.Object, rule, path, format string, args ...any) {
-	r.At(o, finding.Warning, path, format, args...)
-	r.Found[len(r.Found)-1].Rule = rule
+	r.By(rule, o, finding.Warning, path, format, args...)
 }
 
 // decode reads an object without its checks, which the loader has made.
@@ -121,7 +96,7 @@ func (r *reviewer) schemas(o *manifest.Object) {
 
 // schema reviews the rules of a schema and of the schemas in it.
 func (r *reviewer) schema(o *manifest.Object, path string, s *apiextensionsv1.JSONSchemaProps) {
-	roots := map[string]*reach.Shape{"self": shapeOf(s)}
+	roots := map[string]*outcome.Shape{"self": shapeOf(s)}
 	texts := map[string]int{}
 	for i, rule := range s.XValidations {
 		at := fmt.Sprintf("%s.x-kubernetes-validations[%d].rule", path, i)
@@ -140,19 +115,19 @@ func (r *reviewer) schema(o *manifest.Object, path string, s *apiextensionsv1.JS
 }
 
 // rule reviews an expression that has to be true.
-func (r *reviewer) rule(o *manifest.Object, path, text string, conditions []string, roots map[string]*reach.Shape) {
+func (r *reviewer) rule(o *manifest.Object, path, text string, conditions []string, roots map[string]*outcome.Shape) {
 	if strings.TrimSpace(text) == "false" {
 		return // what it denies is denied on purpose
 	}
-	switch outcome := reach.Given(text, conditions, roots); {
-	case !outcome.CanBeTrue:
-		r.found(o, NeverPasses, path, "can never be true%s: every object is refused", because(outcome))
-	case !outcome.CanBeFalse && !outcome.CanFail:
-		r.found(o, NeverFails, path, "can never be false%s: no object is refused", because(outcome))
+	switch possible := outcome.Given(text, conditions, roots); {
+	case !possible.CanBeTrue:
+		r.found(o, neverPasses, path, "can never be true%s: every object is refused", because(possible))
+	case !possible.CanBeFalse && !possible.CanFail:
+		r.found(o, neverFails, path, "can never be false%s: no object is refused", because(possible))
 	}
 }
 
-func because(o reach.Outcome) string {
+func because(o outcome.Outcome) string {
 	if len(o.Because) == 0 {
 		return ""
 	}
@@ -163,7 +138,7 @@ func because(o reach.Outcome) string {
 func (r *reviewer) repeated(o *manifest.Object, path, text string, i int, seen map[string]int) {
 	text = strings.TrimSpace(text)
 	if first, twice := seen[text]; twice {
-		r.found(o, Repeated, path, "is the rule with the index %d again", first)
+		r.found(o, repeatedRule, path, "is the rule with the index %d again", first)
 		return
 	}
 	seen[text] = i
@@ -190,9 +165,9 @@ func (r *reviewer) policy(o *manifest.Object) {
 	if !ok {
 		return
 	}
-	roots := map[string]*reach.Shape{"object": r.shown(&p)}
+	roots := map[string]*outcome.Shape{"object": r.shown(&p)}
 	if slices.Contains(p.operations(), "DELETE") {
-		roots["object"] = &reach.Shape{} // of a delete it is null
+		roots["object"] = &outcome.Shape{} // of a delete it is null
 	}
 	var conditions []string
 	for i, c := range p.Spec.MatchConditions {
@@ -209,11 +184,11 @@ func (r *reviewer) policy(o *manifest.Object) {
 	for i, v := range p.Spec.Variables {
 		at := fmt.Sprintf("spec.variables[%d].name", i)
 		if !r.isUsed(o, "variables."+v.Name) {
-			r.found(o, Unused, at, "no expression uses the variable '%s'", v.Name)
+			r.found(o, unused, at, "no expression uses the variable '%s'", v.Name)
 		}
 		for j := range i {
 			if p.Spec.Variables[j].Name == v.Name {
-				r.found(o, Repeated, at, "the variable with the index %d has the name '%s' too, and only the last one of them counts", j, v.Name)
+				r.found(o, repeatedRule, at, "the variable with the index %d has the name '%s' too, and only the last one of them counts", j, v.Name)
 				break
 			}
 		}
@@ -224,8 +199,8 @@ func (r *reviewer) policy(o *manifest.Object) {
 func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, conditions []string, whole func()) {
 	before := len(r.Found)
 	request := r.request(p)
-	for _, s := range reach.Strays(text, map[string]*reach.Shape{"object": r.shown(p), "oldObject": r.shown(p), "request": request}) {
-		r.found(o, NeverEqual, path, "compares with '%s', but `%s` is one of '%s'", s.Text, s.Path, strings.Join(s.Among, "', '"))
+	for _, s := range outcome.Strays(text, map[string]*outcome.Shape{"object": r.shown(p), "oldObject": r.shown(p), "request": request}) {
+		r.found(o, neverEqual, path, "compares with '%s', but `%s` is one of '%s'", s.Text, s.Path, strings.Join(s.Among, "', '"))
 	}
 	var failing []string
 	var unset []string
@@ -236,11 +211,11 @@ func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, condi
 			continue
 		}
 		ran++
-		outcome := reach.Given(text, conditions, roots)
-		if outcome.AlwaysFails() {
+		possible := outcome.Given(text, conditions, roots)
+		if possible.AlwaysFails() {
 			failing = append(failing, operation)
 		}
-		for _, path := range outcome.Unset {
+		for _, path := range possible.Unset {
 			if !slices.Contains(unset, path) {
 				unset = append(unset, path)
 			}
@@ -255,7 +230,7 @@ func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, condi
 		if len(failing) == ran && len(failing) > 1 {
 			every = "every request"
 		}
-		r.found(o, AlwaysFails, path, "fails for %s, where %s is null: ask whether it is null first, or leave the operation out of `operations`", every, lacks)
+		r.found(o, alwaysFails, path, "fails for %s, where %s is null: ask whether it is null first, or leave the operation out of `operations`", every, lacks)
 	}
 	if len(r.Found) == before {
 		whole()
@@ -269,16 +244,15 @@ func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, condi
 		if p.Spec.FailurePolicy == "Ignore" {
 			then = "and by `failurePolicy` the policy is left out"
 		}
-		r.At(o, finding.Remark, path, "reads `%s`, which %s: the expression fails where the field is left out, %s; ask for %s with has() first",
+		r.By(unasked, o, finding.Remark, path, "reads `%s`, which %s: the expression fails where the field is left out, %s; ask for %s with has() first",
 			strings.Join(unset, "`, `"), which, then, they)
-		r.Found[len(r.Found)-1].Rule = Unasked
 	}
 }
 
 // runs reports whether a policy may get as far as its rules: no condition fails for each request, or is false for each.
-func (r *reviewer) runs(conditions []string, roots map[string]*reach.Shape) bool {
+func (r *reviewer) runs(conditions []string, roots map[string]*outcome.Shape) bool {
 	for i, c := range conditions {
-		if outcome := reach.Given(c, conditions[:i], roots); !outcome.CanBeTrue {
+		if possible := outcome.Given(c, conditions[:i], roots); !possible.CanBeTrue {
 			return false
 		}
 	}
@@ -299,12 +273,12 @@ func (p *policy) operations() (all []string) {
 }
 
 // seen returns the variables of a request for an operation.
-func (r *reviewer) seen(p *policy, operation string, request *reach.Shape) map[string]*reach.Shape {
-	there, null := *r.shown(p), &reach.Shape{Type: reach.Null}
+func (r *reviewer) seen(p *policy, operation string, request *outcome.Shape) map[string]*outcome.Shape {
+	there, null := *r.shown(p), &outcome.Shape{Type: outcome.Null}
 	there.Type, there.IsSet = "object", true
 	fields := maps.Clone(request.Fields)
 	fields["operation"] = among(operation)
-	roots := map[string]*reach.Shape{"object": &there, "oldObject": &there, "request": {Type: "object", IsSet: true, Fields: fields}}
+	roots := map[string]*outcome.Shape{"object": &there, "oldObject": &there, "request": {Type: "object", IsSet: true, Fields: fields}}
 	switch operation {
 	case "CREATE":
 		roots["oldObject"] = null
@@ -315,7 +289,7 @@ func (r *reviewer) seen(p *policy, operation string, request *reach.Shape) map[s
 }
 
 // request returns the shape of the variable of that name, as far as the names in a policy decide it.
-func (r *reviewer) request(p *policy) *reach.Shape {
+func (r *reviewer) request(p *policy) *outcome.Shape {
 	groups, versions, resources, kinds := among(), among(), among(), among()
 	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
 		groups.Enum, versions.Enum = named(groups.Enum, rule.APIGroups), named(versions.Enum, rule.APIVersions)
@@ -333,24 +307,24 @@ func (r *reviewer) request(p *policy) *reach.Shape {
 		}
 		resources.Enum = named(resources.Enum, plurals)
 	}
-	for _, s := range []*reach.Shape{groups, versions, resources, kinds} {
+	for _, s := range []*outcome.Shape{groups, versions, resources, kinds} {
 		if len(s.Enum) == 0 || slices.Contains(s.Enum, "*") {
 			s.Enum = nil
 		}
 	}
-	of := func(fields map[string]*reach.Shape) *reach.Shape {
-		return &reach.Shape{Type: "object", IsSet: true, Fields: fields}
+	of := func(fields map[string]*outcome.Shape) *outcome.Shape {
+		return &outcome.Shape{Type: "object", IsSet: true, Fields: fields}
 	}
-	return of(map[string]*reach.Shape{
+	return of(map[string]*outcome.Shape{
 		"operation": among("CREATE", "UPDATE", "DELETE", "CONNECT"),
-		"resource":  of(map[string]*reach.Shape{"group": groups, "version": versions, "resource": resources}),
-		"kind":      of(map[string]*reach.Shape{"kind": kinds}),
+		"resource":  of(map[string]*outcome.Shape{"group": groups, "version": versions, "resource": resources}),
+		"kind":      of(map[string]*outcome.Shape{"kind": kinds}),
 	})
 }
 
 // among returns the shape of one of some texts.
-func among(texts ...string) *reach.Shape {
-	return &reach.Shape{Type: "string", IsSet: true, Enum: texts}
+func among(texts ...string) *outcome.Shape {
+	return &outcome.Shape{Type: "string", IsSet: true, Enum: texts}
 }
 
 // named adds names, each once.
@@ -364,45 +338,45 @@ func named(all, more []string) []string {
 }
 
 // condition reviews a condition given the previous ones, which all have to be met.
-func (r *reviewer) condition(o *manifest.Object, path, text string, before []string, roots map[string]*reach.Shape) {
+func (r *reviewer) condition(o *manifest.Object, path, text string, before []string, roots map[string]*outcome.Shape) {
 	for i, b := range before {
 		if strings.TrimSpace(b) == strings.TrimSpace(text) {
-			r.found(o, Shadowed, path, "is the condition with the index %d again", i)
+			r.found(o, shadowedCondition, path, "is the condition with the index %d again", i)
 			return
 		}
 	}
-	switch outcome := reach.Given(text, before, roots); {
-	case !outcome.CanBeTrue:
-		why := because(outcome)
-		if len(before) > 0 && reach.Of(text, roots).CanBeTrue {
+	switch possible := outcome.Given(text, before, roots); {
+	case !possible.CanBeTrue:
+		why := because(possible)
+		if len(before) > 0 && outcome.Of(text, roots).CanBeTrue {
 			why = " where the conditions before it are met"
 		}
-		r.found(o, NeverMet, path, "can never be true%s, so that the policy never runs", why)
-	case !outcome.CanBeFalse && !outcome.CanFail:
-		if len(before) > 0 && reach.Of(text, roots).CanBeFalse {
-			r.found(o, Shadowed, path, "decides nothing: it is true wherever the conditions before it are")
+		r.found(o, neverMet, path, "can never be true%s, so that the policy never runs", why)
+	case !possible.CanBeFalse && !possible.CanFail:
+		if len(before) > 0 && outcome.Of(text, roots).CanBeFalse {
+			r.found(o, shadowedCondition, path, "decides nothing: it is true wherever the conditions before it are")
 			return
 		}
-		r.found(o, Shadowed, path, "decides nothing: it is always true%s", because(outcome))
+		r.found(o, shadowedCondition, path, "decides nothing: it is always true%s", because(possible))
 	}
 }
 
 // shown returns the shape of the objects that a policy sees; the zero shape if they are not of one known kind.
-func (r *reviewer) shown(p *policy) *reach.Shape {
-	var shape *reach.Shape
+func (r *reviewer) shown(p *policy) *outcome.Shape {
+	var shape *outcome.Shape
 	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
 		for _, group := range rule.APIGroups {
 			for _, name := range rule.Resources {
 				s := r.kinds[schema.GroupResource{Group: group, Resource: name}]
 				if s == nil || shape != nil && shape != s {
-					return &reach.Shape{}
+					return &outcome.Shape{}
 				}
 				shape = s
 			}
 		}
 	}
 	if shape == nil {
-		return &reach.Shape{}
+		return &outcome.Shape{}
 	}
 	return shape
 }
@@ -439,23 +413,7 @@ func (r *reviewer) unusedStates(objects []*manifest.Object) {
 			return by != o && r.isUsed(by, "state."+o.Name) || by != o && r.isUsed(by, o.Name)
 		})
 		if !used {
-			r.found(o, Unused, "metadata.name", "no expression reads `state.%s`, so that the collection is read for nothing", o.Name)
+			r.found(o, unused, "metadata.name", "no expression reads `state.%s`, so that the collection is read for nothing", o.Name)
 		}
-	}
-}
-
-// ReviewChecks describes what a review finds.
-func ReviewChecks() []finding.Check {
-	return []finding.Check{
-		{ID: NeverFails, Why: "A rule that no object can break does nothing: perhaps a bound or a side is mistaken."},
-		{ID: NeverPasses, Why: "A rule that no object can keep refuses everything."},
-		{ID: NeverMet, Why: "A policy whose conditions contradict each other, or the schema, never runs."},
-		{ID: AlwaysFails, Why: "An expression that reads an object which there is not fails, and the request is refused, or the policy left out."},
-		{ID: NeverEqual, Why: "A text that a value never is, is perhaps spelled otherwise."},
-		{ID: Unasked, Why: "An expression fails where an optional field is left out that it reads."},
-		{ID: Shadowed, Why: "A condition that is true wherever the others are decides nothing."},
-		{ID: Repeated, Why: "A rule that stands twice is judged twice."},
-		{ID: Unused, Why: "What no expression reads is perhaps spelled otherwise where it is meant."},
-		{ID: Missing, Why: "A test that names a file which is not there cannot be played."},
 	}
 }

@@ -1,9 +1,9 @@
-// Package reach finds the possible results of a CEL expression, given what a schema allows: whether
+// Package outcome finds the possible results of a CEL expression, given what a schema allows: whether
 // it can be true at all, and whether it can be false. It says nothing if it is not sure.
 //
 // It follows an expression as written, with the bounds of the schema and the bounds that other parts of the expression
 // set: in `!has(self.a) || self.a > 3` the comparison is only reached if the field is set.
-package reach
+package outcome
 
 import (
 	"maps"

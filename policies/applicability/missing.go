@@ -1,4 +1,4 @@
-package lint
+package applicability
 
 import (
 	"fmt"
@@ -20,12 +20,12 @@ func (r *reviewer) references(o *manifest.Object) {
 	}
 	for i, name := range t.Spec.Policies {
 		if !isBeside(o, name) {
-			r.found(o, Missing, fmt.Sprintf("spec.policies[%d]", i), "no file or folder beside the test has the name '%s', so that it cannot be played", name)
+			r.found(o, missingFile, fmt.Sprintf("spec.policies[%d]", i), "no file or folder beside the test has the name '%s', so that it cannot be played", name)
 		}
 	}
 	for i := range t.Spec.Cases {
 		if name := t.Spec.Cases[i].Expect.ObjectFile; name != "" && !isBeside(o, name) {
-			r.found(o, Missing, fmt.Sprintf("spec.cases[%d].expect.objectFile", i), "no file beside the test has the name '%s': 'gateway test --update' writes it", name)
+			r.found(o, missingFile, fmt.Sprintf("spec.cases[%d].expect.objectFile", i), "no file beside the test has the name '%s': 'gateway test --update' writes it", name)
 		}
 	}
 }

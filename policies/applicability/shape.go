@@ -1,4 +1,4 @@
-package lint
+package applicability
 
 import (
 	"encoding/json"
@@ -6,15 +6,15 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/admission-gateway/gateway/internal/cel/reach"
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 )
 
 // shapeOf returns what a schema allows, as far as expressions can be judged by it.
-func shapeOf(s *apiextensionsv1.JSONSchemaProps) *reach.Shape {
+func shapeOf(s *apiextensionsv1.JSONSchemaProps) *outcome.Shape {
 	if s.Nullable || s.XIntOrString {
-		return &reach.Shape{}
+		return &outcome.Shape{}
 	}
-	shape := &reach.Shape{Type: s.Type, Min: s.Minimum, Max: s.Maximum}
+	shape := &outcome.Shape{Type: s.Type, Min: s.Minimum, Max: s.Maximum}
 	if s.Type == "integer" && s.ExclusiveMinimum {
 		shape.Min = moved(s.Minimum, 1)
 	}
@@ -25,7 +25,7 @@ func shapeOf(s *apiextensionsv1.JSONSchemaProps) *reach.Shape {
 	case "string":
 		shape.MinSize, shape.MaxSize = float(s.MinLength), float(s.MaxLength)
 		if s.Format != "" {
-			return &reach.Shape{} // an expression may see a time, or bytes
+			return &outcome.Shape{} // an expression may see a time, or bytes
 		}
 		shape.Enum = textsOf(s.Enum)
 	case "array":
@@ -36,7 +36,7 @@ func shapeOf(s *apiextensionsv1.JSONSchemaProps) *reach.Shape {
 		}
 	case "object":
 		shape.MinSize, shape.MaxSize = float(s.MinProperties), float(s.MaxProperties)
-		shape.Fields = make(map[string]*reach.Shape, len(s.Properties))
+		shape.Fields = make(map[string]*outcome.Shape, len(s.Properties))
 		for name, property := range s.Properties {
 			field := shapeOf(&property)
 			field.IsSet = slices.Contains(s.Required, name) && !property.Nullable || property.Default != nil

@@ -1,4 +1,4 @@
-package reach
+package outcome
 
 import (
 	celast "github.com/google/cel-go/common/ast"
