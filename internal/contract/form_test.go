@@ -16,7 +16,8 @@ func anyForm() *Form {
 	text := []Type{String}
 	return &Form{
 		Fields: []Parameter{
-			{In: InBody, Name: "a", Types: text}, {In: InBody, Name: "b", Types: text, Shape: List}, {In: InBody, Name: "file", Types: text, Shape: List},
+			{In: InBody, Name: "a", Types: text}, {In: InBody, Name: "b", Types: text, Shape: List},
+			{In: InBody, Name: "file", Types: text, Shape: List},
 		},
 		Parts:  []Part{{}, {}, {IsFile: true}},
 		Others: &Parameter{In: InBody, Types: text, Shape: List},
@@ -84,10 +85,14 @@ func FuzzFields(f *testing.F) {
 func FuzzParts(f *testing.F) {
 	const head = "--b\r\nContent-Disposition: form-data; name="
 	for _, body := range []string{
-		head + "\"a\"\r\n\r\nx\r\n--b--\r\n", head + "\"file\"; filename=\"f\"\r\nContent-Type: image/png\r\n\r\n\x00\r\n--b\r\n" + head[5:] + "\"b\"\r\n\r\n\r\n--b--",
-		head + "a\r\n\r\nx\r\n--b--\r\n", head + "\"a\"\r\n x\r\n\r\n\r\n--b--\r\n", head + "\"a\"\r\n\r\nx\n--b\n\r\n--b--\r\n", "--b--\r\n", "--b\r\n\r\n--b--\r\n",
-		head + "\"a\"; filename*=utf-8''x\r\n\r\n\r\n--b--\r\n", head + "\"a\\\"\"\r\n\r\n\r\n--b--\r\n", head + "\"a\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41\r\n--b--\r\n",
-		head + "\"a\"\r\n\r\nx\r\n--b \r\n", head + "\"a\"\r\n\r\nx\r\n--bb\r\n\r\n--b--\r\n", head + "\"a\"\r\n\r\nx\r\n--b--\r\nmore",
+		head + "\"a\"\r\n\r\nx\r\n--b--\r\n",
+		head + "\"file\"; filename=\"f\"\r\nContent-Type: image/png\r\n\r\n\x00\r\n--b\r\n" + head[5:] + "\"b\"\r\n\r\n\r\n--b--",
+		head + "a\r\n\r\nx\r\n--b--\r\n", head + "\"a\"\r\n x\r\n\r\n\r\n--b--\r\n",
+		head + "\"a\"\r\n\r\nx\n--b\n\r\n--b--\r\n", "--b--\r\n", "--b\r\n\r\n--b--\r\n",
+		head + "\"a\"; filename*=utf-8''x\r\n\r\n\r\n--b--\r\n", head + "\"a\\\"\"\r\n\r\n\r\n--b--\r\n",
+		head + "\"a\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=41\r\n--b--\r\n",
+		head + "\"a\"\r\n\r\nx\r\n--b \r\n", head + "\"a\"\r\n\r\nx\r\n--bb\r\n\r\n--b--\r\n",
+		head + "\"a\"\r\n\r\nx\r\n--b--\r\nmore",
 	} {
 		f.Add(body, "b")
 	}

@@ -221,8 +221,10 @@ func TestGenerated(t *testing.T) {
 // FuzzAny compares expressions on any object.
 func FuzzAny(f *testing.F) {
 	for i, object := range []string{
-		celtest.PlainObject, `{"a":1,"b":2}`, `{"a":[1,"b",null,{"b":1}],"b":"b"}`, `{"a":{"b":[[]]},"b":{"b":[[]]}}`, `{"a":"bbb","b":"b"}`,
-		`[1,{"a":2}]`, `null`, `{"a":1.5,"b":-0}`, `{"a":[1,[2,[3]]],"b":[1.0]}`, `{"a":"\u00e9\n","b":""}`, `{"a":true,"b":false}`,
+		celtest.PlainObject, `{"a":1,"b":2}`, `{"a":[1,"b",null,{"b":1}],"b":"b"}`, `{"a":{"b":[[]]},"b":{"b":[[]]}}`,
+		`{"a":"bbb","b":"b"}`,
+		`[1,{"a":2}]`, `null`, `{"a":1.5,"b":-0}`, `{"a":[1,[2,[3]]],"b":[1.0]}`, `{"a":"\u00e9\n","b":""}`,
+		`{"a":true,"b":false}`,
 		`{"a":[],"b":{}}`,
 	} {
 		f.Add([]byte(object), []byte(`{"a":1}`), uint8(i*7))
@@ -252,8 +254,10 @@ func FuzzAny(f *testing.F) {
 func TestAny(t *testing.T) {
 	l := celtest.Plain(t)
 	objects := []string{
-		`{"a":1,"b":2}`, `{"a":[1,"b",null,{"b":1}],"b":"b"}`, `{"a":"bbb","b":"b"}`, `[1,{"a":2}]`, `null`, `{"a":1.5,"b":-0}`,
-		`{"a":[1,[2,[3]]],"b":[1.0]}`, `{"a":true,"b":false}`, `{"a":[],"b":{}}`, `{"a":["b","a","b"],"b":["b"]}`, `{"a":"1Gi","b":""}`,
+		`{"a":1,"b":2}`, `{"a":[1,"b",null,{"b":1}],"b":"b"}`, `{"a":"bbb","b":"b"}`, `[1,{"a":2}]`, `null`,
+		`{"a":1.5,"b":-0}`,
+		`{"a":[1,[2,[3]]],"b":[1.0]}`, `{"a":true,"b":false}`, `{"a":[],"b":{}}`, `{"a":["b","a","b"],"b":["b"]}`,
+		`{"a":"1Gi","b":""}`,
 	}
 	for _, expression := range celtest.AnyExpressions {
 		x, err := l.Compile(expression)

@@ -21,20 +21,31 @@ func TestPlannable(t *testing.T) {
 	l := celtest.Plain(t)
 	for expression, want := range map[string]bool{
 		// What cel-go may refuse, or refuses.
-		`object.a.matches('a' + '[')`: false, `'a'.find('(') == ''`: false, `int('x') == 1`: false, `duration('1s') == duration('2s')`: false,
-		`{b'a': 1}.size() == 1`: false, `object[duration('1s')]`: false, `object[b'a']`: false, `object[null]`: false, `object[1.5]`: false,
-		`object[1u]`: false, `object[true]`: false, `object[[1]]`: false, `[?optional.of(1)]`: false, `type(object.a) == int`: false,
-		`object.a == google.protobuf.NullValue.NULL_VALUE`: false, `google.protobuf.Timestamp{}`: false, `object.all(x, x.matches('a' + '['))`: false,
-		`[1, int('x')]`: false, `1 == int('x')`: false, `size(string(1))`: false, `object.a.startsWith(string(1))`: false,
-		`string(1).startsWith(object.a)`: false, `int('1') in object`: false, `object[object.a + 1]`: false, `[1].all(x, int('x') == x)`: false,
-		`[int('1')].all(x, true)`: false, `has(object[1u].a)`: false, `{'a': 1}`: false, `optional.none()`: false, `object.?a`: false,
-		`int`: false, `object.a == int`: false,
+		`object.a.matches('a' + '[')`: false, `'a'.find('(') == ''`: false, `int('x') == 1`: false,
+		`duration('1s') == duration('2s')`: false,
+		`{b'a': 1}.size() == 1`:            false, `object[duration('1s')]`: false, `object[b'a']`: false, `object[null]`: false,
+		`object[1.5]`: false,
+		`object[1u]`:  false, `object[true]`: false, `object[[1]]`: false, `[?optional.of(1)]`: false,
+		`type(object.a) == int`:                            false,
+		`object.a == google.protobuf.NullValue.NULL_VALUE`: false, `google.protobuf.Timestamp{}`: false,
+		`object.all(x, x.matches('a' + '['))`: false,
+		`[1, int('x')]`:                       false, `1 == int('x')`: false, `size(string(1))`: false, `object.a.startsWith(string(1))`: false,
+		`string(1).startsWith(object.a)`: false, `int('1') in object`: false, `object[object.a + 1]`: false,
+		`[1].all(x, int('x') == x)`: false,
+		`[int('1')].all(x, true)`:   false, `has(object[1u].a)`: false, `{'a': 1}`: false, `optional.none()`: false,
+		`object.?a`: false,
+		`int`:       false, `object.a == int`: false,
 		// What it never refuses.
-		`object`: true, `object.a.b`: true, `1`: true, `'a'`: true, `object['a'].b[0]`: true, `object[object.a]`: true, `object[object.a.b]`: true,
-		`[1, 2].all(object, object / 0 == 1)`: true, `object.all(k, v, k in v)`: true, `[].exists(x, x)`: true, `object.a in []`: true,
-		`(object.a ? object.b : object.c).d`: true, `has((object.a ? object.b : object.c).d)`: true, `has(object.a[0].b)`: true, `-object.a == 1`: true,
-		`object.a.b.startsWith('x') ? 1 < 2 : object.c % 2 == 1`: true, `size(object.a.map(x, x + 1))`: true, `object.a.endsWith('x') || !object.b`: true,
-		`object.a.contains('x') && object.b >= 1`: true, `[object.a, object.b].exists_one(x, x != 1)`: true, `object.a - 1 <= 2 * 3`: true, `object.a > 1`: true,
+		`object`: true, `object.a.b`: true, `1`: true, `'a'`: true, `object['a'].b[0]`: true, `object[object.a]`: true,
+		`object[object.a.b]`:                  true,
+		`[1, 2].all(object, object / 0 == 1)`: true, `object.all(k, v, k in v)`: true, `[].exists(x, x)`: true,
+		`object.a in []`:                     true,
+		`(object.a ? object.b : object.c).d`: true, `has((object.a ? object.b : object.c).d)`: true,
+		`has(object.a[0].b)`: true, `-object.a == 1`: true,
+		`object.a.b.startsWith('x') ? 1 < 2 : object.c % 2 == 1`: true, `size(object.a.map(x, x + 1))`: true,
+		`object.a.endsWith('x') || !object.b`:     true,
+		`object.a.contains('x') && object.b >= 1`: true, `[object.a, object.b].exists_one(x, x != 1)`: true,
+		`object.a - 1 <= 2 * 3`: true, `object.a > 1`: true,
 	} {
 		ast, issues := l.Env.Compile(expression)
 		if issues != nil {
@@ -96,7 +107,8 @@ func TestVariablesOfPolicies(t *testing.T) {
 	l.Env = env
 	names := []string{"doubled", "b-c", "failing"}
 	places := map[string]int{"doubled": 0, "b-c": 1, "failing": 2, "other": 9}
-	natives := []*celtest.Expression{compiled(t, l, "object.l.map(x, object.l.map(y, y)).map(x, x[0] * 2)"), compiled(t, l, "object.s + '!'"), compiled(t, l, "object.none")}
+	natives := []*celtest.Expression{compiled(t, l, "object.l.map(x, object.l.map(y, y)).map(x, x[0] * 2)"), compiled(t,
+		l, "object.s + '!'"), compiled(t, l, "object.none")}
 	node := celtest.Parse(t, `{"l":[3,4],"s":"text"}`)
 	for expression, want := range map[string]string{
 		"[1, 2].map(x, variables.doubled[0] + x)":                                                    "[int(7), int(8)]",
@@ -122,7 +134,8 @@ func TestVariablesOfPolicies(t *testing.T) {
 		}
 		m := celtest.NewMachine()
 		m.Bindings.Set(value.Object, node, nil)
-		v := &variables{machine: &m.Machine, natives: natives, names: names, values: make([]plan.Val, len(names)), nodes: &m.Bindings}
+		v := &variables{machine: &m.Machine, natives: natives, names: names, values: make([]plan.Val, len(names)),
+			nodes: &m.Bindings}
 		m.Serve(v)
 		for range 2 { // the second evaluation finds what was kept
 			size := plan.FrameSize{Roots: []value.Slot{value.Object}, Native: true, Locals: native.Locals}
@@ -141,7 +154,8 @@ func TestVariablesOfPolicies(t *testing.T) {
 // TestOptionalOldSelf: a rule with optionalOldSelf reads oldSelf as an optional value, which an object that is new does not
 // have. Again goes on to another rule of the same value.
 func TestOptionalOldSelf(t *testing.T) {
-	env, err := celtest.Plain(t).Extend(celgo.Variable(plan.NameSelf, celgo.DynType), celgo.Variable(plan.NameOldSelf, celgo.OptionalType(celgo.DynType)))
+	env, err := celtest.Plain(t).Extend(celgo.Variable(plan.NameSelf, celgo.DynType), celgo.Variable(plan.NameOldSelf,
+		celgo.OptionalType(celgo.DynType)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +210,8 @@ func TestLimits(t *testing.T) {
 		want          ref.Val
 	}{
 		{cost, 1 << 40, 3, types.True}, {cost - 1, 1 << 40, 1, types.Int(value.OverLimit)}, {1 << 40, cost, 1, types.True},
-		{1 << 40, cost - 1, 1, types.Int(value.OverBudget)}, {cost, 3 * cost, 3, types.True}, {cost, 3*cost - 1, 3, types.Int(value.OverBudget)},
+		{1 << 40, cost - 1, 1, types.Int(value.OverBudget)}, {cost, 3 * cost, 3, types.True},
+		{cost, 3*cost - 1, 3, types.Int(value.OverBudget)},
 	} {
 		m := celtest.NewMachine()
 		m.Arena.SetBudget(c.budget)
@@ -279,11 +294,13 @@ func TestOneMachine(t *testing.T) {
 			}
 			got, units := x.NativelyOn(m, bind)
 			if want, wantUnits := x.Natively(bindAnew); got != want || units != wantUnits {
-				t.Fatalf("natively: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression, anew[0].AppendTo(nil), got, units, want, wantUnits)
+				t.Fatalf("natively: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression, anew[0].AppendTo(nil),
+					got, units, want, wantUnits)
 			}
 			got, units = x.LazilyOn(m, bind)
 			if want, wantUnits := x.Lazily(bindAnew); got != want || units != wantUnits {
-				t.Fatalf("lazily: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression, anew[0].AppendTo(nil), got, units, want, wantUnits)
+				t.Fatalf("lazily: %s\n%s\nafter others %v, %d units\nanew         %v, %d", expression, anew[0].AppendTo(nil), got,
+					units, want, wantUnits)
 			}
 			compared++
 		}
@@ -296,7 +313,8 @@ func TestOneMachine(t *testing.T) {
 
 // TestGivesBack: what an evaluation made is given back when it ends, unless it is kept.
 func TestGivesBack(t *testing.T) {
-	x := compiled(t, celtest.Plain(t), "object.l.map(x, object.l.map(y, string(x) + string(y) + 'z')).size() + object.l.map(x, [x]).size()")
+	x := compiled(t, celtest.Plain(t),
+		"object.l.map(x, object.l.map(y, string(x) + string(y) + 'z')).size() + object.l.map(x, [x]).size()")
 	node := celtest.Parse(t, `{"l":[1000,2000,3000]}`)
 	m := celtest.NewMachine()
 	defer m.Release()

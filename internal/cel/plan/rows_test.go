@@ -31,7 +31,8 @@ func TestOperators(t *testing.T) {
 	l := celtest.Plain(t)
 	texts := []string{
 		"0", "1", "-1", "2147483648", "9223372036854775807", "-9223372036854775808", "0.5", "1.0",
-		`""`, `"a"`, `"ab"`, `"a long text of more than ten characters"`, "true", "false", "null", "[]", `["a",1]`, `{"a":1}`,
+		`""`, `"a"`, `"ab"`, `"a long text of more than ten characters"`, "true", "false", "null", "[]", `["a",1]`,
+		`{"a":1}`,
 	}
 	var pairs []input
 	for _, a := range texts {

@@ -1,4 +1,4 @@
-package openapi_test
+package contract_test
 
 import (
 	"context"
@@ -49,28 +49,37 @@ func TestObjectParameters(t *testing.T) {
 	}{
 		{query: "w=1&h=2&flat=x,3,name,a&deep[a]=1&deep%5Btags%5D=b&deep[tags]=c&map[k]=4&pipes=x|3%7Cname|b&blanks=x%203+name%20c&filter=%7B%22x%22:3%7D",
 			lines: []string{"X-Box: x,1,name,b", "X-Pairs: x=1,name=b"}},
-		{query: "w=10&h=a", want: []string{`query.h: Invalid value: "a": must be an integer`, `query.w: Invalid value: 10: must be less than or equal to 9`}},
+		{query: "w=10&h=a", want: []string{`query.h: Invalid value: "a": must be an integer`,
+			`query.w: Invalid value: 10: must be less than or equal to 9`}},
 		{query: "w=1&w=2", want: []string{`query.w: Invalid value: "1": must be given once`}},
 		{query: "flat=x,10", want: []string{`query.flat.x: Invalid value: 10: must be less than or equal to 9`}},
 		{query: "flat=x,q", want: []string{`query.flat.x: Invalid value: "q": must be an integer`}},
-		{query: "flat=x", want: []string{`query.flat: Invalid value: "x": must have a value for each member, such as name,value`}},
+		{query: "flat=x",
+			want: []string{`query.flat: Invalid value: "x": must have a value for each member, such as name,value`}},
 		{query: "flat=x,1,x,2", want: []string{`query.flat.x: Invalid value: "2": must be given once`}},
 		{query: "deep[tags]=b", want: []string{`query.deep.a: Required value`}},
-		{query: "deep[a]=1&deep[b]=2", want: []string{`query.deep: Invalid value: "b": may not be set: the schema allows no other`}},
+		{query: "deep[a]=1&deep[b]=2",
+			want: []string{`query.deep: Invalid value: "b": may not be set: the schema allows no other`}},
 		{query: "deep[a]=1&deep[a]=2", want: []string{`query.deep.a: Invalid value: "1": must be given once`}},
-		{query: "deep[a][b]=1", want: []string{`query.deep: Invalid value: "deep[a][b]": must have members with names, and no objects within them`, `query.deep.a: Required value`}},
+		{query: "deep[a][b]=1",
+			want: []string{`query.deep: Invalid value: "deep[a][b]": must have members with names, and no objects within them`,
+				`query.deep.a: Required value`}},
 		{query: "map[]=1", want: []string{`query.map: Invalid value: "map[]": must have members with names`}},
-		{query: "deep[a]=1&deep[tags]=b&deep[tags]=c&deep[tags]=d", want: []string{`query.deep.tags: Too many: 3: must have at most 2 items`}},
+		{query: "deep[a]=1&deep[tags]=b&deep[tags]=c&deep[tags]=d",
+			want: []string{`query.deep.tags: Too many: 3: must have at most 2 items`}},
 		{query: "map[k]=a", want: []string{`query.map.k: Invalid value: "a": must be an integer`}},
 		{query: "pipes=x|a", want: []string{`query.pipes.x: Invalid value: "a": must be an integer`}},
-		{query: "filter=%7B%22x%22:30%7D", want: []string{`query.filter.x: Invalid value: 30: must be less than or equal to 9`}},
+		{query: "filter=%7B%22x%22:30%7D",
+			want: []string{`query.filter.x: Invalid value: 30: must be less than or equal to 9`}},
 		{lines: []string{"X-Box: x,10", "X-Pairs: x"}, want: []string{
-			`header.X-Pairs: Invalid value: "x": must have a value for each member, such as name=value`, `header.X-Box.x: Invalid value: 10: must be less than or equal to 9`,
+			`header.X-Pairs: Invalid value: "x": must have a value for each member, such as name=value`,
+			`header.X-Box.x: Invalid value: 10: must be less than or equal to 9`,
 		}},
 	} {
 		got := failuresOf(get, t, "/things/w,1?"+test.query, test.lines...)
 		if !slices.EqualFunc(got, test.want, strings.HasPrefix) {
-			t.Errorf("%s %v: got\n%s\nwant\n%s", test.query, test.lines, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			t.Errorf("%s %v: got\n%s\nwant\n%s", test.query, test.lines, strings.Join(got, "\n"), strings.Join(test.want,
+				"\n"))
 		}
 	}
 	want := []string{`path.id.w: Invalid value: 10: must be less than or equal to 9`}
@@ -82,7 +91,8 @@ func TestObjectParameters(t *testing.T) {
 // FuzzObjectParameters: what is right here is right for the library that reads parameters by a document, too.
 func FuzzObjectParameters(f *testing.F) {
 	for _, query := range []string{
-		"w=1&h=2", "flat=x,3,name,a", "deep[a]=1&deep%5Btags%5D=b", "map[k]=4&map[l]=5", "pipes=x|3|name|b", "blanks=x%203%20name%20c",
+		"w=1&h=2", "flat=x,3,name,a", "deep[a]=1&deep%5Btags%5D=b", "map[k]=4&map[l]=5", "pipes=x|3|name|b",
+		"blanks=x%203%20name%20c",
 		"filter=%7B%22x%22:3%7D", "deep[a]=01", "flat=", "map[]=1",
 	} {
 		f.Add(query)
@@ -108,7 +118,8 @@ func FuzzObjectParameters(f *testing.F) {
 		if err != nil {
 			return
 		}
-		input := &openapi3filter.RequestValidationInput{Request: r, PathParams: map[string]string{"id": "w,1"}, QueryParams: values}
+		input := &openapi3filter.RequestValidationInput{Request: r, PathParams: map[string]string{"id": "w,1"},
+			QueryParams: values}
 		for _, p := range document.Paths.Find("/things/{id}").Get.Parameters {
 			if p.Value.In != "query" {
 				continue
