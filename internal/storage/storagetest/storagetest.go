@@ -15,12 +15,14 @@
 //	< 204
 //	= 204                              what the client gets
 //
-// Lines that begin with `<` are given, and those with `>`, `=` and `!` are compared. `< close` ends the connection
+// Lines that begin with `<` are given, and those with `>`, `~`, `=` and `!` are compared. `< close` ends the connection
 // without an answer. The directives are
 //
 //	@change PATCH    a merge patch by which policies change the object
 //	@deny            policies refuse the write
 //	@old             policies read the stored object
+//	@see             show what validating policies see, in lines that begin with `~`
+//	@unread          the body is in a format that the gateway cannot read
 //	@options WORDS   options of the storage, which the test knows
 //
 // UPDATE=1 writes what came of the cases into the file.
@@ -121,13 +123,13 @@ func Run(t *testing.T, folder string, open func(t *testing.T) func(*Setup) stora
 
 // A request is one request of a case.
 type request struct {
-	given              string // as the file has it, without what is compared
-	head               []byte
-	body               []byte
-	change             []byte // a merge patch of the object
-	isDenied, readsOld bool
-	options            map[string]bool
-	answers            []string
+	given                                string // as the file has it, without what is compared
+	head                                 []byte
+	body                                 []byte
+	change                               []byte // a merge patch of the object
+	isDenied, readsOld, isSeen, isUnread bool
+	options                              map[string]bool
+	answers                              []string
 }
 
 // parse reads one request.
@@ -140,7 +142,7 @@ func parse(t *testing.T, text string) *request {
 		case strings.HasPrefix(line, "< "):
 			r.answers = append(r.answers, strings.TrimSpace(line[2:]))
 			continue
-		case strings.HasPrefix(line, "> "), strings.HasPrefix(line, "= "), strings.HasPrefix(line, "! "):
+		case len(line) > 1 && line[1] == ' ' && strings.IndexByte(">=!~", line[0]) >= 0:
 			continue
 		}
 		r.given += line
@@ -156,6 +158,10 @@ func parse(t *testing.T, text string) *request {
 			r.isDenied = true
 		case word == "@old":
 			r.readsOld = true
+		case word == "@see":
+			r.isSeen = true
+		case word == "@unread":
+			r.isUnread = true
 		case word == "@options":
 			for _, one := range strings.Fields(rest) {
 				r.options[one] = true
@@ -241,13 +247,13 @@ func send(
 			BlamesPatches: set.BlamesPatches(described),
 		},
 	})
-	g := gateway{s, r, p}
+	g := gateway{storage: s, request: r, given: p, seen: new(strings.Builder)}
 	if info.Verb.Reads() {
 		err = g.read()
 	} else {
 		err = g.write()
 	}
-	return answered(r, err)
+	return g.seen.String() + answered(r, err)
 }
 
 // patchTypes are the languages of patches by their media types.
@@ -278,6 +284,7 @@ type gateway struct {
 	storage storage.Storage
 	request *storage.Request
 	given   *request
+	seen    *strings.Builder // what validating policies have seen
 }
 
 // read serves a read. An answer that is edited while it streams is gathered.
@@ -347,6 +354,9 @@ func (g *gateway) attempt(w *storage.Write, isOpaque bool) (err error) {
 	s, body := g.storage, g.request.Body
 	if err := s.CheckOptions(w); err != nil {
 		return err
+	}
+	if g.given.isUnread {
+		return g.show(w)
 	}
 	if len(body) > 0 && !isOpaque {
 		d, err := w.Exchanges.Parse(body, Limits.Sent)
@@ -461,15 +471,60 @@ func (g *gateway) admit(w *storage.Write) error {
 // judge lets policies judge a write.
 func (g *gateway) judge(w *storage.Write) error {
 	g.storage.Reveal(w, true)
-	if g.given.options["shows-options"] {
-		if _, err := g.storage.OperationOptions(w, w.Info.Verb.Operation()); err != nil {
+	if g.given.isSeen {
+		fmt.Fprintf(g.seen, "~ %s", w.Info.Verb)
+		object := w.Admitted()
+		if w.Info.Verb.Operation() == admission.Delete {
+			object = nil
+		}
+		for _, one := range [...]struct {
+			name string
+			d    *document.Document
+		}{{"object", object}, {"old", w.Existing.Object}} {
+			if one.d != nil {
+				fmt.Fprintf(g.seen, " %s:%s", one.name, one.d.AppendTo(nil))
+			}
+		}
+		options, err := g.storage.OperationOptions(w, w.Info.Verb.Operation())
+		if err != nil {
+			g.seen.WriteByte('\n')
 			return err
 		}
+		if options.Valid() {
+			fmt.Fprintf(g.seen, " options:%s", options.AppendRaw(nil))
+		}
+		g.seen.WriteByte('\n')
+	}
+	if w.Failed != nil {
+		return w.Failed
 	}
 	if g.given.isDenied {
 		return status.BadRequest("denied")
 	}
 	return nil
+}
+
+// show admits an object that only the backend can read.
+func (g *gateway) show(w *storage.Write) error {
+	w.Source = g.request.Body
+	shower := g.storage.Shower()
+	if shower == nil {
+		return errors.New("the backend shows nothing")
+	}
+	isShown, err := shower.Show(w)
+	if err != nil {
+		return err
+	}
+	if !isShown {
+		return errors.New("the backend does not show it")
+	}
+	if err := g.judge(w); err != nil {
+		return err
+	}
+	if w.Info.Verb == resource.VerbCreate {
+		return g.storage.Create(w)
+	}
+	return g.storage.Update(w)
 }
 
 func (g *gateway) delete(w *storage.Write) error {
@@ -540,7 +595,7 @@ func (g *gateway) scale(w *storage.Write) error {
 	if err := scaler.ApplyScale(w, asked); err != nil {
 		return err
 	}
-	of := gateway{scaler.Object(), g.request, g.given}
+	of := gateway{scaler.Object(), g.request, g.given, g.seen}
 	if err := of.admit(w); err != nil {
 		return err
 	}
