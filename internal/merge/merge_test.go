@@ -68,6 +68,9 @@ func TestPatch(t *testing.T) {
 		{`{"lines":null,"box":null,"strategy":{"$patch":"merge","type":"Recreate"}}`, `{  "strategy":{"type":"Recreate","rolling":{"max":1}}}`},
 		{`{"lines":null,"strategy":null,"box":{"c":3}}`, `{"box":{"c":3}}`},
 		{`{"$patch":"replace","steps":["a"]}`, `{"steps":["a"]}`},
+		{`{"lines":null,"strategy":null,"box":null,"ports":[{"port":1},{"$patch":"delete","port":2},{"port":3}]}`, `{"ports":[{"port":1},{"port":3}]}`},
+		{`{"$setElementOrder/lines":[{"sku":"tea"},{"sku":"cup"}],"lines":[{"$patch":"delete","sku":"pot"},{"sku":"cup","quantity":2}],"strategy":null,"box":null}`,
+			`{"lines": [{"sku":"tea", "quantity":1},{"sku":"cup","tags":["a","b"],"quantity":2}]}`},
 		// Fields that the type does not know are merged like any other, lists are replaced.
 		{`{"lines":null,"strategy":null,"box":null,"other":{"a":[{"b":1,"$retainKeys":[]}],"c":null}}`, `{"other":{"a":[{"b":1}]}}`},
 		// Directives never become part of what is new.

@@ -95,7 +95,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"policies/policiestest":     {[]string{"internal/testutil", "policies"}, nil},
 
 	"internal/readings":              {[]string{"internal/message", "internal/octets"}, []string{"proxy", "internal/audit", "internal/resource"}},
-	"internal/storage/storagetest":   {[]string{"admission", "internal/cel", "internal/document", "internal/memory", "internal/message", "internal/resource", "internal/status", "internal/storage", "internal/upstream", "policies", "policies/policiestest"}, nil},
+	"internal/storage/storagetest":   {[]string{"admission", "internal/cel", "internal/document", "internal/memory", "internal/message", "internal/resource", "internal/schema", "internal/status", "internal/storage", "internal/upstream", "policies", "policies/policiestest"}, nil},
 	"internal/readings/readingstest": {[]string{"internal/message"}, nil},
 }
 

@@ -53,6 +53,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/memory"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
+	"github.com/admission-gateway/gateway/internal/schema"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/upstream"
@@ -80,8 +81,8 @@ var Limits = storage.Limits{
 	Body:   4 << 10,
 }
 
-// Run plays the cases of each file of a folder. open is called for each case, and returns what makes the storage of each of
-// its requests.
+// Run plays the cases of each file of a folder. open is called for each case, and returns what makes the storage of
+// each of its requests.
 func Run(t *testing.T, folder string, open func(t *testing.T) func(*Setup) storage.Storage) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.txtar"))
@@ -394,10 +395,7 @@ func (g *gateway) attempt(w *storage.Write, isOpaque bool) (err error) {
 		}
 		return s.Patch(w)
 	}
-	if err := s.Complete(w); err != nil {
-		return err
-	}
-	if err := s.CheckKeys(w); err != nil {
+	if err := g.complete(w); err != nil {
 		return err
 	}
 	if w.Info.Verb == resource.VerbCreate {
@@ -422,12 +420,24 @@ func (g *gateway) attempt(w *storage.Write, isOpaque bool) (err error) {
 	return s.Update(w)
 }
 
-// prepare prepares the result of a patch.
-func (g *gateway) prepare(w *storage.Write) error {
+// complete completes an object, and takes out what its schema does not know.
+func (g *gateway) complete(w *storage.Write) error {
 	if err := g.storage.Complete(w); err != nil {
 		return err
 	}
-	if err := g.storage.CheckKeys(w); err != nil {
+	if of := g.storage.Schema(w); of != nil {
+		var unknown schema.Unknown
+		if err := of.Prune(w.Object, &unknown); err != nil {
+			return w.Unreadable(err.Error())
+		}
+		w.IsKnown = !unknown.Any()
+	}
+	return g.storage.CheckKeys(w)
+}
+
+// prepare prepares the result of a patch.
+func (g *gateway) prepare(w *storage.Write) error {
+	if err := g.complete(w); err != nil {
 		return err
 	}
 	return g.storage.PrepareForUpdate(w)
