@@ -21,16 +21,19 @@ RACE := ./cmd/... ./policies/... ./proxy/... ./internal/admin/... ./internal/aud
 # The linters' versions are those of tools/go.mod.
 LINTER := $(GO) tool -modfile=tools/go.mod
 
-# Those of them that "make test" runs under the race detector. The others start many programs, or compile much. Of proxy it
+# Those of them that "make test-all" runs under the race detector. The others start many programs, or compile much. Of proxy it
 # runs the tests with many requests at once, because all of them take five times as long under the detector.
 QUICK_RACE = $$($(GO) list $(filter-out ./cmd/... ./policies/...,$(RACE)) | grep -v '/proxy$$')
 CONCURRENT := ^Test(AcknowledgedIs|BackendFaults|GatewayDeadlines|Histories|MemoryIs|MixedLoad|NoUpdateIs|ProbeOverwrites|Replace|RequestSees|RequestUses|RouteLimits|ScopeOnce|Simulation|SlowReader|Upgrade|WritesWithoutShared)
 
-# What "make test" runs, three at a time: while the tests of one wait for servers, those of another compute. All run to their
-# ends, and each failure fails the whole.
-PARTS := test-e2e test-packages test-apis test-race test-gatekeeper test-tools test-versions
+# What "make test" runs, and what "make test-all" runs besides: suites that need builds of their own, such as that of
+# Kubernetes. JOBS run at a time: while the tests of one wait for servers, those of another compute. All run to their ends, and
+# each failure fails the whole.
+PARTS := test-packages test-tools
+BUILT := test-e2e test-apis test-race test-gatekeeper test-versions test-bench
+JOBS  ?= 3
 
-.PHONY: help build sbom demo test $(PARTS) race proofs long programs e2e e2e-all before-one e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz mutants clean
+.PHONY: help build sbom demo test test-all $(PARTS) $(BUILT) components race proofs long programs e2e e2e-all before-one e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz mutants clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -54,23 +57,36 @@ TEST := $(GO) test -vet=off -ldflags='-s -w'
 # about memory set what they need.
 COLLECT := $(shell awk '$$1 == "MemTotal:" && $$2 > 12000000 {print "GOGC=400"}' /proc/meminfo 2>/dev/null)
 
-SAMPLE := $(COLLECT) $(TEST) -short -timeout 20m
+# SHORT is empty for all cases instead of a sample; .ci/run empties it.
+SHORT  ?= -short
+SAMPLE := $(COLLECT) $(TEST) $(SHORT) -timeout 30m
 
-test: programs ## run all tests; those that take long in a sample
+test: programs ## run the tests of all packages and tools; those that take long in a sample
 	@$(GO) run -tags $(TAGS) ./cmd/gateway version # which several suites take from Go's cache
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(PARTS)
+
+test-all: programs components ## run these, and the suites that need builds of their own: Kubernetes, Gatekeeper, the race detector
+	@$(GO) run -tags $(TAGS) ./cmd/gateway version
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) test-e2e $(PARTS) $(filter-out test-e2e,$(BUILT))
+
+# Kubernetes is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
+components:
 	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
-	@$(MAKE) --no-print-directory --keep-going --jobs=3 $(PARTS)
 
 test-packages:
-	$(SAMPLE) $$($(GO) list ./... | grep -vxF "$(QUICK_RACE)")
+	$(SAMPLE) ./...
 	$(SAMPLE) -tags purego ./internal/octets ./internal/document # without assembly, as on other processors
-
-test-race:
-	$(SAMPLE) -race $(QUICK_RACE)
-	$(SAMPLE) -race -run '$(CONCURRENT)' ./proxy
 
 test-tools:
 	cd tools && $(SAMPLE) ./...
+
+# Under the race detector all but the quick packages run if the others run whole.
+test-race:
+	$(COLLECT) $(TEST) -short -timeout 60m -race $(if $(SHORT),$(QUICK_RACE),$(RACE))
+	$(if $(SHORT),$(SAMPLE) -race -run '$(CONCURRENT)' ./proxy)
+
+test-bench:
+	cd bench && $(SAMPLE) ./...
 
 test-gatekeeper:
 	cd tools/gatekeeper && $(SAMPLE) ./...
@@ -82,22 +98,21 @@ test-e2e:
 	cd e2e && $(SAMPLE) ./...
 
 test-apis:
-	cd e2e/apis && $(TEST) -short -timeout 20m -count=1 ./... # they compare the memory of programs
+	cd e2e/apis && $(TEST) $(SHORT) -timeout 30m -count=1 ./... # they compare the memory of programs
 
-race: programs ## run the tests of concurrent packages whole, under the race detector; SHORT=-short takes samples
-	$(TEST) -timeout 60m -race $(SHORT) $(RACE)
+race: programs ## run the tests of concurrent packages whole, under the race detector
+	$(TEST) -timeout 60m -race $(RACE)
 
 proofs: programs ## run the tests of all packages and tools whole
 	$(TEST) -timeout 30m ./...
 	cd tools && $(TEST) ./...
 	cd tools/gatekeeper && $(TEST) -timeout 10m ./...
+	cd bench && $(TEST) -timeout 10m ./...
 
 programs: ## install Redis, Prometheus, Chromium and nghttpd where tests need them (Debian, as root)
 	@tools/debian.sh redis-server:redis-server prometheus:prometheus promtool:prometheus chromium:chromium nghttpd:nghttp2-server
 
-# Kubernetes is built before the tests that run it, so that its time is not counted as theirs. Go's cache keeps it.
-e2e: programs ## test the gateway and deploy/ with a real Kubernetes API server and its clients
-	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
+e2e: programs components ## test the gateway and deploy/ with a real Kubernetes API server and its clients
 	cd e2e && $(TEST) -timeout 20m ./...
 	cd e2e/versions && $(TEST) -timeout 10m ./...
 
@@ -105,13 +120,11 @@ long: ## run what proofs leave out: all calls of Rego's built-in functions, and 
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m ./admission/rego/builtin
 	E2E_ALL=1 $(TEST) -count=1 -timeout 20m -run '^TestWalk' ./policies ./proxy
 
-e2e-all: proofs long e2e-gatewayapi ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
-	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
+e2e-all: proofs long e2e-gatewayapi components ## all tests whole, with all that takes its time, and before all versions of the API server that are supported
 	cd e2e && E2E_ALL=1 $(TEST) -count=1 -timeout 30m ./...
 	@$(MAKE) --no-print-directory $(SERVERS:%=before-%)
 
-before-%: ## test the gateway and deploy/ before an older API server, such as before-1.34
-	@cd e2e && for name in $(COMPONENTS); do $(GO) tool -n $$name >/dev/null || exit 1; done
+before-%: components ## test the gateway and deploy/ before an older API server, such as before-1.34
 	@cd e2e/servers/v$* && $(GO) tool -n kube-apiserver >/dev/null
 	cd e2e && E2E_SERVER=$* $(TEST) -count=1 -timeout 20m ./deploy
 
@@ -142,6 +155,7 @@ lint: ## check format, errors, style, imports and known vulnerabilities
 	cd e2e/versions && $(GO) vet ./...
 	cd e2e/gatewayapi && $(GO) vet ./...
 	cd tools/gatekeeper && $(GO) vet ./...
+	cd bench && $(GO) vet ./... && $(LINTER:tools/go.mod=../tools/go.mod) staticcheck ./... && $(LINTER:tools/go.mod=../tools/go.mod) errcheck ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) tool errcheck ./...
 	cd tools && $(GO) run ./importrule .. && $(GO) run ./errorrule .. && $(GO) run ./arrows ..
 	GO="$(GO)" tools/govulncheck.sh
@@ -165,8 +179,8 @@ limits: ## lower the limits of lint to what the code is now
 	cd tools && $(GO) run ./arrows -w ..
 
 bench: ## measure the gateway beside nginx, haproxy and minimal proxies; twenty minutes
-	$(GO) run ./bench
-	$(GO) run ./bench -watches 2000
+	cd bench && $(GO) run .
+	cd bench && $(GO) run . -watches 2000
 
 soak: ## hold a gateway under all kinds of load and faults for SOAK, and see that it does not grow
 	GATEWAY_SOAK=$(SOAK) $(GO) test -vet=off -count=1 -timeout 0 -v -run '^TestSoak$$' ./cmd/gateway

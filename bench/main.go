@@ -1,15 +1,15 @@
 // Command bench measures the gateway beside its peers on one machine: nginx, haproxy, a minimal fasthttp proxy, the
 // standard library's reverse proxy and the backend alone. It starts them all on loopback, sends them the same requests
 // in interleaved rounds, and prints a Markdown table with throughput, latency and CPU time per request, and the ratios
-// that hold on other machines too.
+// that hold on other machines too. In the folder bench:
 //
-//	go run ./bench                       everything but watches, a quarter of an hour
-//	go run ./bench -rounds 3 -targets nginx,fasthttp,gateway
-//	go run ./bench -json raw.json        keeps the raw figures
-//	go run ./bench -watches 2000         idle watches instead, about half a minute
-//	go run ./bench -set                  a large set of policy files instead, about a minute
-//	go run ./bench -steps                what each step of full admission costs under load, two minutes
-//	go run ./bench -sizes                what one and two cores serve, and what each feature adds, about four minutes
+//	go run .                everything but watches, a quarter of an hour
+//	go run . -rounds 3 -targets nginx,fasthttp,gateway
+//	go run . -json raw.json keeps the raw figures
+//	go run . -watches 2000  idle watches instead, about half a minute
+//	go run . -set           a large set of policy files instead, about a minute
+//	go run . -steps         what each step of full admission costs under load, two minutes
+//	go run . -sizes         what one and two cores serve, and what each feature adds, about four minutes
 package main
 
 import (

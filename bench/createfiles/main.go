@@ -2,7 +2,8 @@
 // backend of each dialect. Another create has warmed the gateway up before. It counts its own
 // statements, and so it must be built with counters:
 //
-//	go run -cover -covermode=atomic -coverpkg=./proxy/...,./internal/storage/...,./bench/createfiles ./bench/createfiles
+//	cd bench && go run -cover -covermode=atomic \
+//		-coverpkg=github.com/admission-gateway/gateway/proxy/...,github.com/admission-gateway/gateway/internal/storage/...,./createfiles ./createfiles
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 // order lists the rooms from the top down. A room is a folder with everything below it; the longest name that fits
 // counts. It may import the rooms of lines below its own, and nothing of its own line but itself.
 var order = [][]string{
-	{"cmd", "bench"},
+	{"cmd"},
 	{"internal/scan", "internal/scaffold", "internal/playground"},
 	{"internal/policytest"},
 	{"proxy", "internal/admin"},
@@ -53,15 +53,15 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/handover":         {nil, []string{"cmd"}},
 	"internal/descriptors":      {nil, []string{"cmd", "proxy", "internal/admin", "internal/backend", "internal/server", "internal/upstream"}},
 	"internal/watch":            {nil, []string{"policies", "internal/credentials", "cmd"}},
-	"internal/config":           {[]string{"internal/status", "internal/resource", "internal/manifest", "internal/file", "internal/memory", "internal/cors/origin"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
-	"internal/telemetry":        {[]string{"internal/linewriter", "internal/octets", "internal/status", "internal/resource", "internal/outbound"}, []string{"cmd", "bench", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
+	"internal/config":           {[]string{"internal/status", "internal/resource", "internal/manifest", "internal/file", "internal/memory", "internal/cors/origin"}, []string{"cmd", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
+	"internal/telemetry":        {[]string{"internal/linewriter", "internal/octets", "internal/status", "internal/resource", "internal/outbound"}, []string{"cmd", "internal/policytest", "internal/scan", "proxy", "internal/admin"}},
 	"internal/clock":            {nil, []string{"internal/storage", "internal/upstream"}},
 	"internal/circuit":          {nil, []string{"cmd", "proxy", "internal/ratelimit", "internal/upstream/balance", "internal/upstream"}},
 	"internal/upstream/balance": {[]string{"internal/circuit"}, []string{"cmd", "proxy", "internal/upstream"}},
 	"internal/listeners":        {[]string{"internal/credentials"}, []string{"proxy", "internal/server"}},
 	"internal/server":           {[]string{"internal/descriptors", "internal/status", "internal/credentials", "internal/listeners", "internal/memory", "internal/h1", "internal/h2", "internal/message", "internal/peek", "internal/presence", "internal/secure", "internal/stack"}, []string{"proxy"}},
 	"internal/upstream/h2conn":  {[]string{"internal/h2", "internal/message"}, []string{"internal/upstream"}},
-	"internal/upstream":         {[]string{"internal/descriptors", "internal/status", "internal/resource", "internal/clock", "internal/circuit", "internal/h1", "internal/h2", "internal/message", "internal/peek", "internal/presence", "internal/upstream/balance", "internal/upstream/h2conn", "internal/secure", "internal/stack"}, []string{"cmd", "bench", "proxy", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain"}},
+	"internal/upstream":         {[]string{"internal/descriptors", "internal/status", "internal/resource", "internal/clock", "internal/circuit", "internal/h1", "internal/h2", "internal/message", "internal/peek", "internal/presence", "internal/upstream/balance", "internal/upstream/h2conn", "internal/secure", "internal/stack"}, []string{"cmd", "proxy", "internal/storage", "internal/storage/kubernetes", "internal/storage/plain"}},
 	"internal/paint":            {nil, []string{"cmd", "internal/story"}},
 	"internal/octets":           {nil, []string{"internal/document", "internal/message", "internal/quote", "internal/readings", "internal/resource", "internal/telemetry"}},
 	"internal/stack":            {nil, []string{"internal/server", "internal/upstream"}},
@@ -88,10 +88,10 @@ var aside = map[string]struct{ imports, importedBy []string }{
 	"internal/pages":            {nil, []string{"internal/admin", "internal/scan", "internal/story"}},
 	"internal/story":            {[]string{"internal/pages", "internal/paint"}, []string{"cmd", "internal/admin", "internal/playground", "internal/policytest", "proxy"}},
 	"internal/recorded":         {[]string{"internal/document", "internal/identity", "internal/resource"}, []string{"cmd", "internal/scan", "internal/scaffold"}},
-	"internal/backend":          {[]string{"internal/descriptors", "internal/document", "internal/resource"}, []string{"cmd", "bench", "internal/cases", "internal/policytest"}},
+	"internal/backend":          {[]string{"internal/descriptors", "internal/document", "internal/resource"}, []string{"cmd", "internal/cases", "internal/policytest"}},
 	"internal/cases":            {nil, nil},
 	"internal/doctest":          {[]string{"internal/testutil"}, nil},
-	"internal/testutil":         {nil, []string{"bench", "policies/policiestest", "internal/ratelimit", "internal/doctest"}},
+	"internal/testutil":         {nil, []string{"policies/policiestest", "internal/ratelimit", "internal/doctest"}},
 	"policies/policiestest":     {[]string{"internal/testutil", "policies"}, nil},
 
 	"internal/readings":              {[]string{"internal/message", "internal/octets"}, []string{"proxy", "internal/audit", "internal/resource"}},
@@ -101,7 +101,7 @@ var aside = map[string]struct{ imports, importedBy []string }{
 
 // engines are the libraries that only some rooms may import.
 var engines = map[string][]string{
-	"github.com/valyala/fasthttp":         {"internal/admin", "internal/compress", "bench"},
+	"github.com/valyala/fasthttp":         {"internal/admin", "internal/compress"},
 	"github.com/google/cel-go":            {"internal/cel", "internal/cel/celtest", "internal/cel/explain", "internal/cel/plan", "internal/cel/value"},
 	"github.com/getkin/kin-openapi":       {"internal/openapi"},
 	"github.com/open-policy-agent/opa":    {"admission/rego", "admission/rego/plan"},
