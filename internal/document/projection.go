@@ -51,21 +51,26 @@ type outlineStep struct {
 // NewOutline prepares the Outline for an object.
 func NewOutline(root *Projection) *Outline {
 	o := new(Outline)
-	o.add(root)
+	o.add(root, map[*Projection]uint32{})
 	return o
 }
 
-// add adds a step and those behind it, and returns its number.
-func (o *Outline) add(p *Projection) uint32 {
+// add adds a step and those behind it, and returns its number. A projection may lead back to itself: numbers has the ones that
+// were added.
+func (o *Outline) add(p *Projection, numbers map[*Projection]uint32) uint32 {
 	if p == nil {
 		return 0
 	}
+	if number, found := numbers[p]; found {
+		return number
+	}
 	number := len(o.steps)
+	numbers[p] = uint32(number)
 	o.steps = append(o.steps, outlineStep{})
 	names := slices.Sorted(maps.Keys(p.Members))
-	step := outlineStep{names: NewNames(names), others: o.add(p.Others), items: o.add(p.Items)}
+	step := outlineStep{names: NewNames(names), others: o.add(p.Others, numbers), items: o.add(p.Items, numbers)}
 	for _, name := range names {
-		step.members = append(step.members, o.add(p.Members[name]))
+		step.members = append(step.members, o.add(p.Members[name], numbers))
 	}
 	o.steps[number] = step
 	return uint32(number)

@@ -159,6 +159,18 @@ func Compose(members []Member) *Schema {
 	return &Schema{root: root}
 }
 
+// All is the schema of values that all the schemas take.
+func All(schemas ...*Schema) *Schema {
+	if len(schemas) == 1 {
+		return schemas[0]
+	}
+	root := &schema{accepts: anyKind, isFramed: true, logic: &logicRules{}}
+	for _, s := range schemas {
+		root.logic.all = append(root.logic.all, s.root)
+	}
+	return &Schema{root: root}
+}
+
 // Anything is the schema of any value.
 func Anything() *Schema { return &Schema{root: anything} }
 

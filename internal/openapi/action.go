@@ -110,7 +110,7 @@ func actionOf(d *Document, of *Resource, p *pathItem, method string, setting doc
 	}
 	operation := p.operation(method)
 	if n := d.requestSchema(operation); n.Valid() {
-		a.Schema = d.cached(n, translation{filling: d.fillingOf(operation)})
+		a.Schema = d.schemaOf(n, translation{filling: d.fillingOf(operation)})
 	}
 	a.Said = saidOf(d, resource.VerbCreate, p, operation, of.WatchesAnswers())
 	a.Said.Bodies = bodiesOf(d, resource.VerbCreate, operation, translation{})

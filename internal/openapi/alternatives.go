@@ -4,68 +4,61 @@ import (
 	"slices"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/schema"
 )
 
-// groups translates anyOf and oneOf. What they are used for besides real alternatives is seen through: null as one of two,
-// a list of types, and a list of values with descriptions. Real ones are translated for Kubernetes' documents, whose schemas have
-// no judge.
-func (b *builder) groups(c *conjunction) {
+// choice is what anyOf and oneOf say of a value besides real alternatives: null as one of two, a list of types, and a list of
+// values with descriptions.
+type choice struct {
+	// lists are the real alternatives.
+	lists []document.Node
+	// types are the types that may be, mayBeNull whether null may be.
+	types     []string
+	mayBeNull bool
+	// values are the ones that may be, if isListed is set.
+	values   []document.Node
+	isListed bool
+}
+
+// choiceOf returns the choice of a conjunction, and adds to the conjunction what a single alternative says.
+func (d *Document) choiceOf(c *conjunction, isKubernetes bool) (found choice) {
 	for i := 0; i < len(c.parts); i++ { // which grows
-		p := c.parts[i]
 		for _, key := range []string{"oneOf", "anyOf"} {
-			if list, has := p.Get(key); has && list.Kind() == document.Array {
-				b.group(c, p, key, list)
+			if list, has := c.parts[i].Get(key); has && list.Kind() == document.Array {
+				d.choose(&found, c, list, isKubernetes)
 			}
 		}
 	}
+	slices.Sort(found.types)
+	found.types = slices.Compact(found.types)
+	return found
 }
 
-func (b *builder) group(c *conjunction, p part, key string, list document.Node) {
+func (d *Document) choose(found *choice, c *conjunction, list document.Node, isKubernetes bool) {
 	var branches []document.Node
-	null := false
 	members(list, func(n document.Node) {
 		if isNull(n) {
-			null = true
+			found.mayBeNull = true
 			return
 		}
 		branches = append(branches, n)
 	})
-	c.null = c.null || null
 	switch {
 	case len(branches) == 0:
 	case len(branches) == 1:
-		b.t.collect(c, branches[0], true, p.way)
-	case all(branches, b.isType):
+		c.add(d, branches[0])
+	case all(branches, func(n document.Node) bool { return isType(n, isKubernetes) }):
 		for _, n := range branches {
-			names, isNull := b.t.typesOf(n)
-			b.union = append(b.union, names...)
-			c.null = c.null || isNull || truth(n, "nullable")
+			names, null := typesOf(n)
+			found.types = append(found.types, names...)
+			found.mayBeNull = found.mayBeNull || null || truth(n, "nullable")
 		}
-		slices.Sort(b.union)
-		b.union = slices.Compact(b.union)
 	case all(branches, isConst):
-		b.listed = true
+		found.isListed = true
 		for _, n := range branches {
-			b.consts = append(b.consts, constants(n)...)
+			found.values = append(found.values, constants(n)...)
 		}
-	case b.t.isJudged:
-		b.ownedWithin(branches, c.trail)
 	default:
-		b.alternatives(c, key, branches)
-	}
-}
-
-// alternatives translates real ones.
-func (b *builder) alternatives(c *conjunction, key string, branches []document.Node) {
-	group := make([]*schema.Free, len(branches))
-	for i, n := range branches {
-		group[i] = b.t.freely(b.t.flatten([]document.Node{n}, c.trail))
-	}
-	if key == "oneOf" {
-		b.e.Beyond.OneOf = append(b.e.Beyond.OneOf, group)
-	} else {
-		b.e.Beyond.AnyOf = append(b.e.Beyond.AnyOf, group)
+		found.lists = append(found.lists, list)
 	}
 }
 
@@ -82,7 +75,7 @@ func isNull(n document.Node) bool {
 }
 
 // isType reports whether a schema names a type and nothing else that counts.
-func (b *builder) isType(n document.Node) bool {
+func isType(n document.Node, isKubernetes bool) bool {
 	if _, found := n.Get("type"); !found {
 		return false
 	}
@@ -91,7 +84,7 @@ func (b *builder) isType(n document.Node) bool {
 		switch key := m.Key(); key {
 		case "type", "nullable":
 		case "format":
-			only = only && b.t.options.kubernetes
+			only = only && isKubernetes
 		default:
 			only = only && annotation(key)
 		}

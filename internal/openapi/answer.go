@@ -73,7 +73,7 @@ func codeOf(name string) (code int, ok bool) {
 func contentOf(d *Document, m document.Node) Content {
 	c := Content{Media: mediaName(m)}
 	if value, found := d.follow(m).Get("schema"); found && (isJSONType(c.Media) || strings.Contains(c.Media, "*")) {
-		c.Schema = d.cached(value, translation{of: ofResponses})
+		c.Schema = d.schemaOf(value, translation{of: ofResponses})
 	}
 	return c
 }

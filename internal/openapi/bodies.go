@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/jsonschema"
@@ -106,25 +104,13 @@ func patchOf(d *Document, m document.Node) (all []Body) {
 		}
 	case hasSchema && (name == fieldsType || name == partsType):
 		for _, b := range bodyOf(d, m, translation{}) {
-			if b.Schema.Props != nil {
-				makePartial(b.Schema.Props)
-			}
-			b.Schema.Judge.Use = jsonschema.Partial
+			b.Schema.use = jsonschema.Partial
 			all = append(all, b)
 		}
 	default:
 		d.report.warn(m, "is refused: the gateway reads patches in JSON, and in forms with a schema")
 	}
 	return all
-}
-
-// makePartial lets an object, and the objects in it, lack any member.
-func makePartial(props *apiextensionsv1.JSONSchemaProps) {
-	props.Required, props.MinProperties = nil, nil
-	for name, of := range props.Properties {
-		makePartial(&of)
-		props.Properties[name] = of
-	}
 }
 
 // mediaName returns the media type of a member of `content`.
@@ -148,13 +134,13 @@ func bodyOf(d *Document, m document.Node, as translation) []Body {
 		if isBytes := !hasSchema || isText(d, value); isBytes {
 			return []Body{json, {Media: name, As: contract.AsBytes}}
 		}
-		json.Schema = d.cached(value, as)
+		json.Schema = d.schemaOf(value, as)
 		others := json
 		others.Media = "application/*+json"
 		return []Body{json, others}
 	case isJSONType(name):
 		if hasSchema {
-			json.Schema = d.cached(value, as)
+			json.Schema = d.schemaOf(value, as)
 		}
 		return []Body{json}
 	case hasSchema && name == fieldsType:
@@ -167,24 +153,21 @@ func bodyOf(d *Document, m document.Node, as translation) []Body {
 
 // isText reports whether a schema is one of text or bytes.
 func isText(d *Document, value document.Node) bool {
-	t := &translator{doc: d, depth: maxDepth}
-	c := t.flatten([]document.Node{value}, nil)
-	types, _ := t.types(&c)
-	return slices.Equal(types, []string{"string"})
+	c := d.conjunctionOf(value)
+	return c.is("string")
 }
 
 // formOf returns how a form is read, by its schema and its encoding.
 func formOf(d *Document, m, value document.Node, as contract.Language) []Body {
-	s := d.translate(value, translation{of: ofUndefaulted}, nil)
-	if s == nil || s.IsList() {
+	s := d.newSchema(value, translation{of: ofUndefaulted})
+	if s.IsList() {
 		d.report.warn(m, "is refused: the fields of a form must be the properties of an object")
 		return nil
 	}
-	f := formReader{doc: d, as: as, schema: s, made: &contract.Form{}}
+	f := formReader{doc: d, as: as, made: &contract.Form{}}
 	f.encoding, _ = d.follow(m).Get("encoding")
-	f.read(value)
-	s.Judge.Schema = s.Judge.Schema.WithFiles(f.files...)
-	s.reduce()
+	f.read(value, d.modelOf(value, s.as))
+	s.check = s.check.WithFiles(f.files...)
 	return []Body{{Media: mediaName(m), As: as, Form: f.made, Schema: s, Place: Place(m)}}
 }
 
@@ -193,43 +176,35 @@ type formReader struct {
 	doc      *Document
 	as       contract.Language
 	encoding document.Node
-	schema   *Schema
 	made     *contract.Form
 	files    []string // the fields whose values are names of files
 }
 
 // read reads the properties of the schema.
-func (f *formReader) read(value document.Node) {
-	t := &translator{doc: f.doc, depth: maxDepth, origins: map[string]document.Node{}}
-	c := t.flatten([]document.Node{value}, nil)
+func (f *formReader) read(value document.Node, m *schema.Model) {
+	c := f.doc.conjunctionOf(value)
 	done := map[string]bool{}
 	c.each("properties", func(properties document.Node) {
-		members(properties, func(m document.Node) {
-			if name := strings.Clone(m.Key()); !done[name] {
+		members(properties, func(at document.Node) {
+			if name := strings.Clone(at.Key()); !done[name] {
 				done[name] = true
-				f.field(name, m)
+				f.field(name, at, m.Property(name))
 			}
 		})
 	})
-	f.others(t, &c, value)
+	f.others(&c, m, value)
 }
 
 // others finds how fields are read that the schema does not name.
-func (f *formReader) others(t *translator, c *conjunction, value document.Node) {
-	props := f.schema.Props
-	isOpen := props.AdditionalProperties != nil || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
+func (f *formReader) others(c *conjunction, m *schema.Model, value document.Node) {
 	additional, _ := c.get("additionalProperties")
 	switch {
-	case !isOpen:
-	case additional.Kind() != document.Object || additional.Len() == 0:
+	case m.IsClosed:
+	case m.Others == nil || additional.Kind() != document.Object || additional.Len() == 0:
 		f.made.Others = &contract.Parameter{In: contract.InBody, Types: []contract.Type{contract.String}}
 	default:
-		said := f.doc.report
-		f.doc.report = newReport() // of keywords that the judge knows
-		of, e := t.emit(t.flatten([]document.Node{additional}, nil), "", false)
-		f.doc.report = said
 		others := &contract.Parameter{In: contract.InBody}
-		if why, ok := f.readAs(others, value, &of, e); !ok {
+		if why, ok := f.readAs(others, value, m.Others); !ok {
 			f.refused(additional, why)
 			return
 		}
@@ -238,7 +213,7 @@ func (f *formReader) others(t *translator, c *conjunction, value document.Node) 
 }
 
 // field reads a property of the schema.
-func (f *formReader) field(name string, at document.Node) {
+func (f *formReader) field(name string, at document.Node, m *schema.Model) {
 	p, part := contract.Parameter{In: contract.InBody, Name: name}, contract.Part{}
 	said, hasEncoding := f.encoding.Get(name)
 	if !hasEncoding {
@@ -249,20 +224,16 @@ func (f *formReader) field(name string, at document.Node) {
 			part.Media = append(part.Media, strings.TrimSpace(one))
 		}
 	}
-	props, e := f.schema.Props.Properties[name], f.schema.Extensions.Properties[name]
-	if e == nil {
-		e = &schema.Extensions{}
-	}
 	switch file, isList := f.file(at); {
 	case file.Valid():
 		f.readFile(&p, &part, file, isList)
-	case f.isJSON(&props, e, part.Media):
+	case f.isJSON(m, part.Media):
 		p.Shape = contract.JSON
-		if f.as == contract.AsParts && slices.Equal(typesIn(&props, e), []string{"array"}) && len(part.Media) == 0 {
+		if f.as == contract.AsParts && m.Is("array") && len(part.Media) == 0 {
 			p.Shape, p.Items = contract.List, contract.JSON
 		}
 	default:
-		if why, ok := f.readAs(&p, said, &props, e); !ok {
+		if why, ok := f.readAs(&p, said, m); !ok {
 			f.refused(at, why)
 			return
 		}
@@ -281,10 +252,10 @@ func (f *formReader) refused(at document.Node, why string) {
 
 // readAs finds how the text of a field becomes a value of its schema. If there is no way, it returns why: what a parameter
 // would pass without is refused in a form, because a form with it would not be read whole.
-func (f *formReader) readAs(p *contract.Parameter, said document.Node, props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) (why string, ok bool) {
+func (f *formReader) readAs(p *contract.Parameter, said document.Node, m *schema.Model) (why string, ok bool) {
 	all := f.doc.report
 	f.doc.report = newReport()
-	ok = f.doc.readAs(p, said, props, e)
+	ok = f.doc.readAs(p, said, m)
 	for _, found := range f.doc.report.findings() {
 		why = strings.TrimPrefix(found.Message, "is not enforced: ")
 	}
@@ -293,22 +264,14 @@ func (f *formReader) readAs(p *contract.Parameter, said document.Node, props *ap
 }
 
 // isJSON reports whether a field is written in JSON: the encoding says so, or it is an object in a part.
-func (f *formReader) isJSON(props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions, media []string) bool {
+func (f *formReader) isJSON(m *schema.Model, media []string) bool {
 	if len(media) > 0 {
 		return every(media, isJSONType)
 	}
-	if f.as != contract.AsParts {
-		return false
+	if f.as == contract.AsParts && m.Is("array") {
+		m = m.Items
 	}
-	names := typesIn(props, e)
-	if slices.Equal(names, []string{"array"}) && props.Items != nil && props.Items.Schema != nil {
-		of := e.Items
-		if of == nil {
-			of = &schema.Extensions{}
-		}
-		names = typesIn(props.Items.Schema, of)
-	}
-	return slices.Contains(names, "object")
+	return f.as == contract.AsParts && slices.Contains(m.Types, "object")
 }
 
 // every reports whether something is true of each text.
@@ -318,18 +281,16 @@ func every(texts []string, is func(string) bool) bool {
 
 // file returns the schema of a file, if a property is a file or a list of files.
 func (f *formReader) file(at document.Node) (file document.Node, isList bool) {
-	t := &translator{doc: f.doc, depth: maxDepth}
-	c := t.flatten([]document.Node{at}, nil)
-	types, _ := t.types(&c)
-	if slices.Equal(types, []string{"array"}) {
+	c := f.doc.conjunctionOf(at)
+	if c.is("array") {
 		at, isList = document.Node{}, true
 		c.each("items", func(n document.Node) { at = n })
 		if !at.Valid() {
 			return at, false
 		}
-		c = t.flatten([]document.Node{at}, nil)
-		types, _ = t.types(&c)
+		c = f.doc.conjunctionOf(at)
 	}
+	types, _ := c.types()
 	format, _ := c.get("format")
 	_, isMedia := c.get("contentMediaType")
 	_, isEncoded := c.get("contentEncoding")
@@ -362,13 +323,11 @@ func isAnyMedia(media document.Node) bool {
 func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file document.Node, isList bool) {
 	part.IsFile = true
 	p.Types = []contract.Type{contract.String}
-	t := &translator{doc: f.doc, depth: maxDepth}
-	c := t.flatten([]document.Node{file}, nil)
-	b := &builder{t: t}
-	if least := b.most(&c, "minLength"); least != nil {
+	c := f.doc.conjunctionOf(file)
+	if least := c.count("minLength", isMore); least != nil {
 		part.MinBytes = *least
 	}
-	if most := b.least(&c, "maxLength"); most != nil {
+	if most := c.count("maxLength", isLess); most != nil {
 		part.MaxBytes = *most
 	}
 	f.files = append(f.files, p.Name)
@@ -378,17 +337,7 @@ func (f *formReader) readFile(p *contract.Parameter, part *contract.Part, file d
 	if media, found := c.get("contentMediaType"); found && len(part.Media) == 0 && !isAnyMedia(media) {
 		part.Media = []string{strings.ToLower(strings.Clone(media.Str()))}
 	}
-	name := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	props := f.schema.Props.Properties[p.Name]
 	if isList {
 		p.Shape = contract.List
-		props.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &name}
-		if e := f.schema.Extensions.Properties[p.Name]; e != nil {
-			e.Items = nil
-		}
-	} else {
-		props = name
-		delete(f.schema.Extensions.Properties, p.Name)
 	}
-	f.schema.Props.Properties[p.Name] = props
 }

@@ -12,13 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"github.com/admission-gateway/gateway/internal/cel"
-	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/jsonschema"
-	"github.com/admission-gateway/gateway/internal/schema"
 )
 
 // Document is an OpenAPI document.
@@ -28,9 +23,11 @@ type Document struct {
 	report *report
 	mild   *report // of what nearly every document says
 
-	compiler   *jsonschema.Compiler // of its schemas; made when it is needed
-	translated map[cacheKey]*Schema
-	sizes      map[sizeKey]int
+	compiler   *jsonschema.Compiler     // of its schemas; made when it is needed
+	modelers   map[translation]*modeler // by purpose
+	made       map[schemaKey]*Schema
+	isScanned  bool // for keywords of Kubernetes and the gateway, which hasNative reports
+	hasNative  bool
 	actions    []*Action
 	watched    map[uint32]bool // the operations whose answers are checked against the document
 	filled     map[uint32]bool // the defaults of schemas that are filled in
@@ -39,38 +36,7 @@ type Document struct {
 	renamed    int // the resources with longer names than the last segment of their path
 }
 
-// Schema is a schema of a document as package schema compiles it.
-type Schema struct {
-	// Props and Extensions are nil if the judge alone says something of values, and after forget.
-	Props      *apiextensionsv1.JSONSchemaProps
-	Extensions *schema.Extensions
-	// Judge says which values are right, whatever Props and Extensions say of that; nil for the schemas that
-	// Kubernetes publishes.
-	Judge *schema.Judge
-	// Plain is set if no keyword of Kubernetes' own is used.
-	Plain bool
-	// Defaults reports whether there are any.
-	Defaults bool
-	// Unfilled are the fields with a default that is left to the API; nil if there are none.
-	Unfilled *cel.Unfilled
-	// Owned says what is readOnly; nil if nothing is.
-	Owned *contract.Members
-	// Hidden says what is writeOnly; nil if nothing is. Hides reports whether anything is, within alternatives too.
-	Hidden *contract.Members
-	Hides  bool
-
-	doc     *Document
-	node    document.Node
-	options translation
-	isList  bool
-	// isUntyped says that no type is named, so that a value of another type than its keywords are for is right.
-	isUntyped bool
-	// isForgotten reports whether there were Props, which are made again if they are needed again.
-	isForgotten bool
-	origins     map[string]document.Node // by their paths within Props; by their places those with keywords of the gateway
-}
-
-// translation says what a schema is translated for.
+// translation says what a schema is read for.
 type translation struct {
 	// envelope is set for objects of Kubernetes' form: what kind, apiVersion and metadata are is known.
 	envelope bool
@@ -80,7 +46,7 @@ type translation struct {
 	of purpose
 }
 
-// purpose is which values a schema is translated for.
+// purpose is which values a schema is read for.
 type purpose uint8
 
 const (
@@ -99,6 +65,8 @@ const (
 	// ofResponses are answers as they are checked against the document: nothing is added to them,
 	// and they may be of any type.
 	ofResponses
+	// ofTexts are the values of parameters.
+	ofTexts
 )
 
 // isAnswer reports whether the values are answers.
@@ -109,22 +77,27 @@ func (p purpose) lacksHidden() bool { return p.isAnswer() || p == ofPatches }
 
 // isUndefaulted reports whether no defaults are given.
 func (p purpose) isUndefaulted() bool {
-	return p == ofUndefaulted || p == ofChanges || p == ofResponses
+	return p >= ofUndefaulted && p != ofPatches
 }
 
-// isOnlyJudged reports whether nothing is asked of a schema but whether values are right.
-func (p purpose) isOnlyJudged() bool { return p == ofUndefaulted || p == ofResponses }
+// isOnlyChecked reports whether nothing is asked of a schema but whether values are valid.
+func (p purpose) isOnlyChecked() bool { return p == ofUndefaulted || p == ofResponses || p == ofTexts }
 
-// cacheKey identifies a translation of a document.
-type cacheKey struct {
-	node    uint32
-	options translation
+// use is what the values of a purpose are to the check of a schema.
+func (p purpose) use() jsonschema.Use {
+	switch p {
+	case ofAnswers, ofResponses:
+		return jsonschema.Answers
+	case ofPatches:
+		return jsonschema.Patched
+	}
+	return jsonschema.Requests
 }
 
-// sizeKey is a schema, and how many references deep it is looked at.
-type sizeKey struct {
-	node  uint32
-	depth int
+// schemaKey identifies a schema of a document for a purpose.
+type schemaKey struct {
+	node uint32
+	as   translation
 }
 
 // New takes a document that was parsed, which must not be edited or released while the answer is in use. The error is a

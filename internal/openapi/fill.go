@@ -1,14 +1,6 @@
 package openapi
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
-	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/resource"
 )
@@ -71,58 +63,6 @@ func fillsReads(r *Resource) bool {
 
 // FillsReads reports whether defaults are filled in in answers too. It is known once Resources has found the resources.
 func (d *Document) FillsReads() bool { return d.fillsReads }
-
-// leftIn returns the paths of the fields whose defaults are left to the API, as [cel.NewUnfilled] takes them. A field that
-// must be there is not among them.
-func leftIn(left map[string]bool, p *apiextensionsv1.JSONSchemaProps, at, path string) (fields []string) {
-	if len(left) == 0 {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
-		place, property := propertyOf(at, name), p.Properties[name]
-		if left[place] && !slices.Contains(p.Required, name) {
-			fields = append(fields, path+"."+name)
-		}
-		fields = append(fields, leftIn(left, &property, place, path+"."+name)...)
-	}
-	if p.Items != nil && p.Items.Schema != nil {
-		fields = append(fields, leftIn(left, p.Items.Schema, at+".items", path+cel.Item)...)
-	}
-	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-		place := strings.TrimPrefix(at+".additionalProperties", ".")
-		fields = append(fields, leftIn(left, p.AdditionalProperties.Schema, place, path+cel.Item)...)
-	}
-	return fields
-}
-
-// UnaskedReads finds the rules of the schema that read a field whose default is left to the API without asking for it.
-func (s *Schema) UnaskedReads() (found []Finding) {
-	if s.Unfilled == nil || s.Props == nil {
-		return nil
-	}
-	var in func(p *apiextensionsv1.JSONSchemaProps, at, path string)
-	in = func(p *apiextensionsv1.JSONSchemaProps, at, path string) {
-		for i, rule := range p.XValidations {
-			r := s.Unfilled.Reader(map[string]string{"self": path, "oldSelf": path})
-			place := fmt.Sprintf("%s.x-kubernetes-validations[%d].rule", at, i)
-			if text := cel.SayUnasked(r.Reads(cel.Parse(rule.Rule))); text != "" {
-				found = append(found, Finding{Path: s.Where(place), Message: text})
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
-			property := p.Properties[name]
-			in(&property, propertyOf(at, name), path+"."+name)
-		}
-		if p.Items != nil && p.Items.Schema != nil {
-			in(p.Items.Schema, at+".items", path+cel.Item)
-		}
-		if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-			in(p.AdditionalProperties.Schema, strings.TrimPrefix(at+".additionalProperties", "."), path+cel.Item)
-		}
-	}
-	in(s.Props, "", "")
-	return found
-}
 
 // Filled returns how many defaults of the document's schemas are filled in. It is known once Resources has found the
 // resources.

@@ -2,10 +2,8 @@ package openapi
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"strings"
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
@@ -13,34 +11,30 @@ import (
 )
 
 // objectAs finds how a parameter that is an object is read; ok is false if it is not enforced.
-func objectAs(d *Document, to *contract.Parameter, n document.Node, props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) (ok bool) {
+func objectAs(d *Document, to *contract.Parameter, n document.Node, m *schema.Model) (ok bool) {
 	to.Shape = contract.Object
 	if !keyed(d, to, n) {
 		return false
 	}
-	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
-		member := props.Properties[name]
-		if ok = addMember(d, to, name, &member, e.Properties[name]); !ok {
-			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within '%.80s'", name)
+	properties := slices.Clone(m.Properties)
+	slices.SortFunc(properties, func(a, b schema.ModelProperty) int { return strings.Compare(a.Name, b.Name) })
+	for _, p := range properties {
+		member := contract.Parameter{In: to.In, Name: p.Name}
+		if !readMember(&member, to, p.Model) {
+			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within '%.80s'", p.Name)
 			return false
 		}
+		to.Members = append(to.Members, member)
 	}
-	switch additional := props.AdditionalProperties; {
-	case additional != nil && additional.Schema != nil:
+	switch {
+	case m.Others != nil:
 		others := contract.Parameter{In: to.In}
-		if of := e.Additional; !readMember(d, &others, to, additional.Schema, of) {
+		if !readMember(&others, to, m.Others) {
 			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within it")
 			return false
 		}
 		to.Others = &others
-	case e.Beyond.Rest != nil:
-		others := contract.Parameter{In: to.In}
-		if rest := e.Beyond.Rest; !readMember(d, &others, to, rest.Schema, rest.Extensions) {
-			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within it")
-			return false
-		}
-		to.Others = &others
-	case props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields && len(props.Properties) == 0:
+	case m.IsOpen && len(m.Properties) == 0:
 		to.Others = &contract.Parameter{In: to.In, Types: []contract.Type{contract.String}}
 	}
 	return true
@@ -85,32 +79,14 @@ func keyed(d *Document, to *contract.Parameter, n document.Node) bool {
 	return true
 }
 
-// addMember finds how a member is read.
-func addMember(d *Document, to *contract.Parameter, name string, props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) bool {
-	m := contract.Parameter{In: to.In, Name: name}
-	if !readMember(d, &m, to, props, e) {
-		return false
-	}
-	to.Members = append(to.Members, m)
-	return true
-}
-
 // readMember finds how the value of a member is read: it is a scalar, or a list of such if each has a text of its own.
-func readMember(d *Document, m, of *contract.Parameter, props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) bool {
-	if e == nil {
-		e = &schema.Extensions{}
+func readMember(member, of *contract.Parameter, m *schema.Model) bool {
+	if m.Is("array") && of.Keys >= contract.KeysSpread {
+		member.Shape, m = contract.List, m.Items
 	}
-	names := typesIn(props, e)
-	if slices.Equal(names, []string{"array"}) && of.Keys >= contract.KeysSpread && props.Items != nil && props.Items.Schema != nil {
-		m.Shape = contract.List
-		if props, e = props.Items.Schema, e.Items; e == nil {
-			e = &schema.Extensions{}
-		}
-		names = typesIn(props, e)
-	}
-	if slices.Contains(names, "array") || slices.Contains(names, "object") || len(names) == 0 && hasAlternatives(e) {
+	if slices.Contains(m.Types, "array") || slices.Contains(m.Types, "object") || m.IsAmbiguous {
 		return false
 	}
-	m.Types = textTypes(names)
+	member.Types = textTypes(m.Types)
 	return true
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/jsonschema"
@@ -161,75 +159,44 @@ func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node
 func valuesOf(d *Document, list []placed, of document.Node) (parameters []contract.Parameter, values *Schema) {
 	type read struct {
 		contract.Parameter
-		props apiextensionsv1.JSONSchemaProps
-		e     *schema.Extensions
-		judge *jsonschema.Schema
+		check *jsonschema.Schema
+		model *schema.Model
 	}
 	var all []read
-	t := &translator{doc: d, undefaulted: true, depth: maxDepth, origins: map[string]document.Node{}}
 	for _, one := range list {
-		r, n := read{Parameter: one.Parameter}, one.node
-		at, value, ok := d.valueOf(&r.Parameter, n)
+		r := read{one.Parameter, jsonschema.Anything(), schema.Anything}
+		value, ok := d.valueOf(&r.Parameter, one.node)
 		if !ok {
 			continue
 		}
-		t.nodes, t.full = 0, false
-		r.judge = jsonschema.Anything()
-		c := conjunction{}
 		if value.Valid() {
-			r.judge = d.schemas().Compile(value)
+			r.check, r.model = d.schemas().Compile(value), d.modelOf(value, translation{of: ofTexts})
 		}
-		said := d.report
-		d.report = newReport() // of keywords that the judge knows
-		if value.Valid() {
-			t.depth = d.depthOf(value)
-			c = t.flatten([]document.Node{value}, nil)
-		}
-		r.props, r.e = t.emit(c, "properties["+r.In.String()+"].properties["+r.Name+"]", false)
-		d.report = said
-		if t.full {
-			d.report.gap(at, "is not enforced: with everything that it refers to the schema would be too large")
-			continue
-		}
-		if d.readAs(&r.Parameter, n, &r.props, r.e) {
+		if d.readAs(&r.Parameter, one.node, r.model) {
 			all = append(all, r)
 		}
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
 	slices.SortStableFunc(all, func(a, b read) int { return cmp.Compare(a.In, b.In) })
-	var judged []jsonschema.Member
-	for i := range all {
-		r := &all[i]
-		judged = append(judged, jsonschema.Member{Place: r.In.String(), Name: r.Name, Schema: r.judge})
+	root := &schema.Model{Types: []string{"object"}, IsOpen: true}
+	var checked []jsonschema.Member
+	var place *schema.Model
+	for i, r := range all {
+		if i == 0 || r.In != all[i-1].In {
+			place = &schema.Model{Types: []string{"object"}, IsOpen: true}
+			root.Properties = append(root.Properties, schema.ModelProperty{Name: r.In.String(), Model: place})
+		}
+		place.Properties = append(place.Properties, schema.ModelProperty{Name: r.Name, Model: r.model})
+		checked = append(checked, jsonschema.Member{Place: r.In.String(), Name: r.Name, Schema: r.check})
 		parameters = append(parameters, r.Parameter)
 	}
-	for _, err := range t.keywords.Errors {
-		d.report.add(Finding{Path: err.Field, Message: err.ErrorBody(), Error: true})
+	if len(parameters) == 0 {
+		return nil, nil
 	}
-	values = &Schema{Judge: &schema.Judge{Schema: jsonschema.Compose(judged)}, Plain: true, doc: d, node: of, options: t.options}
-	if !t.isNative {
-		return parameters, values
+	values = &Schema{doc: d, node: of, as: translation{of: ofTexts}, model: schema.Anything, check: jsonschema.Compose(checked)}
+	if !values.isValue() {
+		values.model = root
+		values.summarise()
 	}
-	root, extensions := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}, &schema.Extensions{}
-	for i := range all {
-		r := &all[i]
-		place, e := root.Properties[r.In.String()], extensions.Properties[r.In.String()]
-		if place.Properties == nil {
-			place = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
-		}
-		if e == nil {
-			e = &schema.Extensions{}
-		}
-		place.Properties[r.Name] = r.props
-		if !r.e.Empty() {
-			e.SetProperty(r.Name, r.e)
-			extensions.SetProperty(r.In.String(), e)
-		}
-		root.Properties[r.In.String()] = place
-	}
-	values.Props, values.Extensions, values.origins = &root, extensions, t.origins
 	return parameters, values
 }
 
@@ -267,63 +234,55 @@ func (d *Document) place(to *contract.Parameter, p *pathItem, n document.Node) (
 	return true
 }
 
-// valueOf finds the schema of a parameter's value, and its place.
-func (d *Document) valueOf(to *contract.Parameter, n document.Node) (at, value document.Node, ok bool) {
+// valueOf finds the schema of a parameter's value; it is invalid if any text is valid. ok is false if it is not enforced.
+func (d *Document) valueOf(to *contract.Parameter, n document.Node) (value document.Node, ok bool) {
 	if value, ok = n.Get("schema"); ok {
-		return value, value, true
+		return value, true
 	}
 	content, ok := n.Get("content")
 	if !ok {
-		return n, document.Node{}, true // any text is right
+		return document.Node{}, true
 	}
 	media := jsonMedia(content)
 	if value, ok = d.follow(media).Get("schema"); !ok {
 		d.report.gap(content, "is not enforced: the gateway reads parameters with a schema, or in JSON")
-		return content, content, false
+		return document.Node{}, false
 	}
 	to.Shape = contract.JSON
-	return content, value, true
+	return value, true
 }
 
 // readAs finds how the text of a parameter becomes a value of its schema; ok is false if it is not enforced.
-func (d *Document) readAs(to *contract.Parameter, n document.Node, props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) (ok bool) {
+func (d *Document) readAs(to *contract.Parameter, n document.Node, m *schema.Model) (ok bool) {
 	if to.Shape == contract.JSON {
 		return true
 	}
-	names := typesIn(props, e)
 	switch {
-	case slices.Equal(names, []string{"object"}):
-		return objectAs(d, to, n, props, e)
-	case slices.Contains(names, "object"):
+	case m.Is("object"):
+		return objectAs(d, to, n, m)
+	case slices.Contains(m.Types, "object"):
 		d.report.gap(n, "is not enforced: a parameter that may be an object or not can be read in two ways")
 		return false
-	case slices.Equal(names, []string{"array"}):
+	case m.Is("array"):
 		to.Shape = contract.List
-		items, of := &apiextensionsv1.JSONSchemaProps{}, &schema.Extensions{}
-		if props.Items != nil && props.Items.Schema != nil {
-			items = props.Items.Schema
-		}
-		if e.Items != nil {
-			of = e.Items
-		}
-		if names = typesIn(items, of); slices.Contains(names, "object") || slices.Contains(names, "array") {
+		if m = m.Items; slices.Contains(m.Types, "object") || slices.Contains(m.Types, "array") {
 			d.report.gap(n, "is not enforced: the gateway reads no lists and objects within lists")
 			return false
 		}
 		if !d.separated(to, n) {
 			return false
 		}
-	case slices.Contains(names, "array"):
+	case slices.Contains(m.Types, "array"):
 		d.report.gap(n, "is not enforced: a parameter that may be a list or not can be read in two ways")
 		return false
 	case !d.styled(to, n):
 		return false
 	}
-	if len(names) == 0 && hasAlternatives(e) {
+	if m.IsAmbiguous {
 		d.report.gap(n, "is not enforced: its alternatives name no types by which the text could be read")
 		return false
 	}
-	to.Types = textTypes(names)
+	to.Types = textTypes(m.Types)
 	return true
 }
 
@@ -338,23 +297,6 @@ func textTypes(names []string) (types []contract.Type) {
 		}
 	}
 	return types
-}
-
-// hasAlternatives reports whether a value has to be one of several things.
-func hasAlternatives(e *schema.Extensions) bool {
-	b := &e.Beyond
-	return len(b.OneOf)+len(b.AnyOf)+len(b.AllOf) > 0
-}
-
-// typesIn are the types that a translated schema names, without null.
-func typesIn(props *apiextensionsv1.JSONSchemaProps, e *schema.Extensions) []string {
-	switch {
-	case props.XIntOrString:
-		return []string{"integer", "string"}
-	case props.Type != "":
-		return []string{props.Type}
-	}
-	return slices.DeleteFunc(slices.Clone(e.Beyond.Types), func(name string) bool { return name == "null" })
 }
 
 // styled finds how a scalar is written.

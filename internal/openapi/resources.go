@@ -37,7 +37,6 @@ func (d *Document) Resources(compile func(*Resource)) ([]*Resource, []*Documente
 		d.addSchemas(r)
 		if compile != nil {
 			compile(r)
-			d.forget()
 		}
 	}
 	findActions(d, all, paths)
@@ -114,10 +113,8 @@ func isList(d *Document, n document.Node) bool {
 	if !n.Valid() {
 		return false
 	}
-	t := &translator{doc: d, depth: maxDepth}
-	c := t.flatten([]document.Node{n}, nil)
-	types, _ := t.types(&c)
-	return slices.Equal(types, []string{"array"})
+	c := d.conjunctionOf(n)
+	return c.is("array")
 }
 
 // plainBut reports whether each segment is plain or a variable, the first one plain.
@@ -174,11 +171,7 @@ func firstOf(nodes ...document.Node) document.Node {
 // describe finds out how the objects of a resource look.
 func (d *Document) describe(r *Resource) {
 	create, update, read := d.schemasOf(r)
-	t := &translator{doc: d, depth: maxDepth}
-	var c conjunction
-	if any := firstOf(read, update, create); any.Valid() {
-		c = t.flatten([]document.Node{any}, nil)
-	}
+	c := d.conjunctionOf(firstOf(read, update, create))
 	switch said := r.setting("envelope"); {
 	case len(r.Paths) == 0 || said == "Kubernetes":
 		r.Envelope = resource.Kubernetes
@@ -192,7 +185,7 @@ func (d *Document) describe(r *Resource) {
 			r.Changes = r.changes()
 		}
 		if r.Answer != "" {
-			read, c = shown.schema, t.flatten([]document.Node{shown.schema}, nil)
+			read, c = shown.schema, d.conjunctionOf(shown.schema)
 		}
 	}
 	r.NameField = nameField(r, &c)
@@ -212,22 +205,21 @@ func (d *Document) addSchemas(r *Resource) {
 	patched, got := r.object.operation("patch"), r.object.operation("get")
 	if create.Valid() {
 		o.filling = d.fillingOf(posted)
-		r.Create = d.cached(create, o)
+		r.Create = d.schemaOf(create, o)
 	}
 	if update.Valid() {
 		o.filling = d.fillingOf(put)
-		r.Update = d.cached(update, o)
+		r.Update = d.schemaOf(update, o)
 	}
 	if n := firstOf(update, create); n.Valid() {
 		o.filling = d.fillingOf(firstOf(patched, put, posted))
-		r.Result = d.cached(n, o)
+		r.Result = d.schemaOf(n, o)
 	}
 	if r.Result.IsList() {
 		r.Result = nil // no patch of an object makes a list
 	}
 	if patch := d.requestSchema(r.object.operation("patch")); patch.Valid() && isSameSchema(patch, update, create) {
-		t := &translator{doc: d, depth: maxDepth}
-		if c := t.flatten([]document.Node{patch}, nil); len(c.required()) > 0 {
+		if c := d.conjunctionOf(patch); len(c.required()) > 0 {
 			d.report.warn(patch, "is the schema of whole objects: a patch must have all that it requires")
 		}
 	}
@@ -239,7 +231,7 @@ func (d *Document) addSchemas(r *Resource) {
 	}
 	if n := firstOf(read, update, create); n.Valid() && fillsReads(r) {
 		o.filling = d.fillingOf(from)
-		if s := d.cached(n, o); s != nil && s.Defaults && !s.IsList() {
+		if s := d.schemaOf(n, o); s != nil && s.Defaults && !s.IsList() {
 			r.Read, d.fillsReads = s, true
 		}
 	}
@@ -273,42 +265,6 @@ func (d *Document) patchTypes(patch document.Node) []string {
 // usualPatches are the media types of patches whose language they say themselves.
 var usualPatches = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"}
 
-func (d *Document) cached(n document.Node, o translation) *Schema {
-	if ref, found := n.Get("$ref"); found && !d.v31 {
-		if to, err := d.resolve(ref.Str()); err == nil {
-			n = to
-		}
-	}
-	key := cacheKey{n.Index(), o}
-	if s, found := d.translated[key]; found {
-		return s
-	}
-	s := d.translate(n, o, nil)
-	s.reduce()
-	if d.translated == nil {
-		d.translated = map[cacheKey]*Schema{}
-	}
-	d.translated[key] = s
-	return s
-}
-
-// forget drops the translations of schemas. One that is compiled again is translated again.
-func (d *Document) forget() {
-	for _, s := range d.translated {
-		s.forget()
-	}
-}
-
-// hasMember reports whether the schema names a member.
-func (c *conjunction) hasMember(name string) bool {
-	found := false
-	c.each("properties", func(p document.Node) {
-		_, has := p.Get(name)
-		found = found || has
-	})
-	return found
-}
-
 // nameField is the member that repeats the name in the path: the one that has the variable's own name, or the identifier
 // of the kind.
 func nameField(r *Resource, c *conjunction) string {
@@ -340,11 +296,10 @@ func (d *Document) isReadOnly(name string, schemas ...document.Node) bool {
 		if !n.Valid() {
 			return false
 		}
-		t := &translator{doc: d, depth: maxDepth}
-		found, c := false, t.flatten([]document.Node{n}, nil)
+		found, c := false, d.conjunctionOf(n)
 		c.each("properties", func(properties document.Node) {
 			if m, has := properties.Get(name); has {
-				member := t.flatten([]document.Node{m}, c.trail)
+				member := d.conjunctionOf(m)
 				found = found || member.says("readOnly")
 			}
 		})
@@ -359,8 +314,7 @@ func (d *Document) itemsField(r *Resource) string {
 	if !n.Valid() || r.Envelope == resource.Kubernetes {
 		return ""
 	}
-	t := &translator{doc: d, depth: maxDepth}
-	c := t.flatten([]document.Node{n}, nil)
+	c := d.conjunctionOf(n)
 	var lists []string
 	c.each("properties", func(properties document.Node) {
 		members(properties, func(m document.Node) {

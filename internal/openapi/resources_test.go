@@ -291,7 +291,7 @@ paths:
 	for _, a := range d.Actions() {
 		schema := "any"
 		if a.Schema != nil {
-			schema = a.Schema.Props.Type
+			schema = openapi.TypeOf(a.Schema)
 		}
 		got = append(got, fmt.Sprint(a.Of.Plural, "/", a.Name(), " ", a.Method, " ", a.Paths, " ", a.Routes, " ", schema, " ", a.Said.MayBeEmpty, " ", a.Member("items")))
 	}

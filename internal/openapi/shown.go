@@ -29,7 +29,7 @@ func (d *Document) shownOf(r *Resource) shown {
 	}
 	quiet := *d
 	quiet.report, quiet.mild = newReport(), newReport()
-	c := comparison{&translator{doc: &quiet, depth: maxDepth}}
+	c := comparison{&quiet}
 	patch := d.requestSchema(r.object.operation("patch"))
 	at := slices.IndexFunc([]document.Node{update, patch, create}, func(n document.Node) bool { return n.Valid() && len(c.members(n, 0)) > 0 })
 	if at < 0 {
@@ -71,7 +71,7 @@ func (r *Resource) changes() (methods []string) {
 }
 
 // comparison compares schemas by the members that they name.
-type comparison struct{ t *translator }
+type comparison struct{ doc *Document }
 
 // maxAlternatives bounds how deep alternatives within alternatives are looked at.
 const maxAlternatives = 4
@@ -79,7 +79,7 @@ const maxAlternatives = 4
 // members returns the members that a schema, or an alternative of it, names.
 func (c comparison) members(n document.Node, depth int) map[string]document.Node {
 	found := map[string]document.Node{}
-	all := c.t.flatten([]document.Node{n}, nil)
+	all := c.doc.conjunctionOf(n)
 	all.each("properties", func(properties document.Node) {
 		members(properties, func(m document.Node) { found[strings.Clone(m.Key())] = m })
 	})
@@ -97,15 +97,15 @@ func (c comparison) members(n document.Node, depth int) map[string]document.Node
 
 // matches reports whether an answer shows all that a body may have, but for what is writeOnly.
 func (c comparison) matches(body, answer document.Node) bool {
-	if c.t.doc.follow(body) == c.t.doc.follow(answer) {
+	if c.doc.follow(body) == c.doc.follow(answer) {
 		return true
 	}
-	if isList(c.t.doc, body) || isList(c.t.doc, answer) {
-		return isList(c.t.doc, body) && isList(c.t.doc, answer)
+	if isList(c.doc, body) || isList(c.doc, answer) {
+		return isList(c.doc, body) && isList(c.doc, answer)
 	}
 	shows, common := c.members(answer, 0), 0
 	for name, m := range c.members(body, 0) {
-		property := c.t.flatten([]document.Node{m}, nil)
+		property := c.doc.conjunctionOf(m)
 		if property.says("writeOnly") {
 			continue
 		}

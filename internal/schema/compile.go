@@ -30,8 +30,6 @@ type compiler struct {
 	mayRepeat   bool                        // of the Options
 	hasEnvelope bool                        // there are objects that have metadata of Kubernetes'
 	isDocument  bool                        // the schema is of an OpenAPI document: its types mean what they say
-	// untyped is the schema whose values may be of any type; nil if there is none.
-	untyped *apiextensions.JSONSchemaProps
 	// defaultsNull is of the Options.
 	defaultsNull bool
 }
@@ -63,19 +61,9 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		return nil, err
 	}
 	if st != nil {
-		s.merging = mergingOf(st)
-		s.preserves = st.XPreserveUnknownFields
-		if st.XEmbeddedResource {
-			s.envelope = embeddedEnvelope
-		}
-		switch {
-		case st.XListType != nil && *st.XListType == "set":
-			s.list.kind = &list.Type{MayRepeat: c.mayRepeat}
-		case st.XListType != nil && *st.XListType == "map":
-			s.list.kind = &list.Type{MayRepeat: c.mayRepeat}
-			for _, key := range st.XListMapKeys {
-				s.list.kind.Keys = append(s.list.kind.Keys, document.NewName(key))
-			}
+		s.merging, s.preserves = mergingOf(st), st.XPreserveUnknownFields
+		if err := c.keywords(s, st); err != nil {
+			return nil, err
 		}
 		var err error
 		if s.def, err = defaultOf(st); err != nil {
@@ -84,11 +72,7 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 		if c.defaultsNull && s.def != nil && string(s.def) != "null" {
 			s.null = nullIsDefaulted
 		}
-		if s.rules, err = newRules(st, s.envelope != noEnvelope); err != nil {
-			return nil, err
-		}
 	}
-	c.hasEnvelope = c.hasEnvelope || s.envelope != noEnvelope
 	if err := c.members(s, p, st); err != nil {
 		return nil, err
 	}
@@ -100,6 +84,26 @@ func (c *compiler) shape(p *apiextensions.JSONSchemaProps, st *structuralschema.
 	}
 	s.summarise()
 	return s, nil
+}
+
+// keywords compiles the keywords of Kubernetes' own about a value.
+func (c *compiler) keywords(s *Shape, st *structuralschema.Structural) (err error) {
+	s.merging.atomic = st.XMapType != nil && *st.XMapType == "atomic"
+	if st.XEmbeddedResource {
+		s.envelope = embeddedEnvelope
+	}
+	c.hasEnvelope = c.hasEnvelope || s.envelope != noEnvelope
+	switch {
+	case st.XListType != nil && *st.XListType == "set":
+		s.list.kind = &list.Type{MayRepeat: c.mayRepeat}
+	case st.XListType != nil && *st.XListType == "map":
+		s.list.kind = &list.Type{MayRepeat: c.mayRepeat}
+		for _, key := range st.XListMapKeys {
+			s.list.kind.Keys = append(s.list.kind.Keys, document.NewName(key))
+		}
+	}
+	s.rules, err = newRules(st, s.envelope != noEnvelope)
+	return err
 }
 
 // members compiles properties, additionalProperties and items.

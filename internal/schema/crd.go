@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
@@ -153,15 +154,14 @@ type Options struct {
 	MayRepeat bool
 	// Scale says what the scale subresource reads; nil if there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
-	// Judge says what is wrong with values; nil if the schema itself does.
-	Judge *Judge
-	// Plain is set for a schema with a judge that has no keywords of Kubernetes': there is nothing for
-	// Kubernetes to check.
-	Plain bool
+	// Check says which values are valid by the schema of a document, and Use what the values are.
+	Check *jsonschema.Schema
+	Use   jsonschema.Use
+	// Declared is the schema of a document as far as expressions, and Kubernetes' checks of its own keywords, need it; nil if it has
+	// no such keywords.
+	Declared *apiextensionsv1.JSONSchemaProps
 	// DefaultsNull lets a default take the place of null wherever there is one, also where null is a value.
 	DefaultsNull bool
-	// Untyped lets the value be of any type: what the schema says of another type than it has is the judge's to say.
-	Untyped bool
 	// Extensions holds the gateway's own keywords of the schema; nil if there are none.
 	Extensions *Extensions
 }
@@ -173,23 +173,18 @@ func Compile(props *apiextensionsv1.JSONSchemaProps, o Options) (s *Schema, warn
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
 		return nil, nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
-	if internal.Type != "object" && (o.Resource || internal.Type != "array") && o.Judge == nil {
+	if internal.Type != "object" && (o.Resource || internal.Type != "array") {
 		expected := "must be object or array at the root"
 		if o.Resource {
 			expected = "must be object at the root"
 		}
 		return nil, nil, field.ErrorList{field.Invalid(o.Path.Child("type"), internal.Type, expected)}
 	}
-	if !o.Plain {
-		if warnings, errs = checkSchema(internal, o); len(errs) > 0 {
-			return nil, warnings, errs
-		}
+	if warnings, errs = checkSchema(internal, o); len(errs) > 0 {
+		return nil, warnings, errs
 	}
 	c := newCompiler()
 	c.mayRepeat, c.isDocument, c.defaultsNull = o.MayRepeat, o.Extensions != nil, o.DefaultsNull
-	if o.Untyped {
-		c.untyped = internal
-	}
 	if s, errs = c.schema(internal, o); len(errs) > 0 {
 		return nil, warnings, errs
 	}
@@ -349,7 +344,7 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Sch
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(o.Path, wording.Omitted, err.Error())}
 	}
-	s := &Schema{root: root, resource: o.Resource, judge: o.Judge}
+	s := &Schema{root: root, resource: o.Resource}
 	if c.hasEnvelope {
 		s.meta = newMetadata(false)
 	}

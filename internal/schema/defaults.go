@@ -131,21 +131,22 @@ func (s *Schema) DefaultedParts() *document.Projection {
 	if s == nil || !s.root.hasDefaults {
 		return new(document.Projection)
 	}
-	return s.root.defaultedParts()
+	return s.root.defaultedParts(map[*Shape]*document.Projection{})
 }
 
-// defaultedParts are nil for a shape without defaults.
-func (s *Shape) defaultedParts() *document.Projection {
+// defaultedParts are nil for a shape without defaults. made are the ones of other shapes.
+func (s *Shape) defaultedParts(made map[*Shape]*document.Projection) *document.Projection {
 	if !s.HasDefaults() {
 		return nil
 	}
-	p := &document.Projection{
-		Members: map[string]*document.Projection{},
-		Others:  s.object.additional.defaultedParts(),
-		Items:   s.list.items.defaultedParts(),
+	if made[s] != nil {
+		return made[s]
 	}
+	p := &document.Projection{Members: map[string]*document.Projection{}}
+	made[s] = p
+	p.Others, p.Items = s.object.additional.defaultedParts(made), s.list.items.defaultedParts(made)
 	for i := range s.object.properties {
-		name, inside := s.object.properties[i].Name, s.object.properties[i].Shape.defaultedParts()
+		name, inside := s.object.properties[i].Name, s.object.properties[i].Shape.defaultedParts(made)
 		if inside != nil || p.Others != nil {
 			p.Members[name] = inside
 		}

@@ -81,7 +81,7 @@ func newDeriver(st *structuralschema.Structural, resource bool) *deriver {
 
 // add compiles the default of a property of the objects at a place.
 func (c *deriver) add(p *Property, e *Extensions, at object) {
-	path := e.path.Child(keywordDefault)
+	path := e.path.Child(DerivedDefaultKey)
 	scope, err := c.scope(at)
 	if err != nil {
 		c.errs = append(c.errs, field.Invalid(path, wording.Omitted, err.Error()))

@@ -61,6 +61,10 @@ func (x *extender) shape(s *Shape, e *Extensions, at object) {
 	if len(at.steps) == 0 {
 		x.root(e)
 	}
+	if len(e.Types) > 0 && s.check == nil {
+		s.accepts = [document.Array + 1]verdict{}
+		s.accept(e.Types, "")
+	}
 	for _, name := range sorted(e.Properties) {
 		if p := s.Property(name); p != nil {
 			x.property(s, p, e.Properties[name], at)
@@ -92,7 +96,6 @@ func (x *extender) shape(s *Shape, e *Extensions, at object) {
 	if more.hasImmutable || more.hasUnions {
 		s.extra = more
 	}
-	x.beyond(s, &e.Beyond)
 	s.summarise()
 }
 
@@ -115,7 +118,7 @@ func (x *extender) root(e *Extensions) {
 }
 
 func (x *extender) misplaced(e *Extensions) {
-	x.forbid(e.path.Child(keywordDefault), "may only be set on a property of an object")
+	x.forbid(e.path.Child(DerivedDefaultKey), "may only be set on a property of an object")
 }
 
 // property adds to one of the shape's properties.
@@ -126,7 +129,7 @@ func (x *extender) property(s *Shape, p *Property, e *Extensions, at object) {
 	}
 	if e.Default != nil {
 		if p.Shape.def != nil {
-			x.forbid(e.path.Child(keywordDefault), "may not be set beside 'default', which comes first")
+			x.forbid(e.path.Child(DerivedDefaultKey), "may not be set beside 'default', which comes first")
 		} else {
 			x.deriver.add(p, e, at)
 		}

@@ -17,16 +17,16 @@ const ExtensionPrefix = "x-admission-gateway-"
 
 // The gateway's own keywords.
 const (
-	keywordDefault   = ExtensionPrefix + "default"
-	keywordImmutable = ExtensionPrefix + "immutable"
-	keywordUnion     = ExtensionPrefix + "union"
+	DerivedDefaultKey = ExtensionPrefix + "default"
+	keywordImmutable  = ExtensionPrefix + "immutable"
+	keywordUnion      = ExtensionPrefix + "union"
 )
 
 // Extensions holds the keywords for one value, and for the values in it, that Kubernetes' types
 // have no place for. It is read beside these and given to [CompileCRD] and [Compile] with them.
 type Extensions struct {
-	// Beyond holds the keywords of JSON Schema and OpenAPI that structural schemas lack.
-	Beyond Beyond
+	// Types are the JSON types of which the value has one, if Kubernetes' types have no place for them; empty for all others.
+	Types []string
 	// Default is how the value is computed if it is not set; nil if it is not.
 	Default *DerivedDefault
 	// Immutable says that the value may not change once it is set.
@@ -101,7 +101,7 @@ func (r *ExtensionReader) Keyword(e *Extensions, m document.Node, path *field.Pa
 	e.path = path
 	path = path.Child(key)
 	switch key {
-	case keywordDefault:
+	case DerivedDefaultKey:
 		e.Default = r.derived(m, path)
 	case keywordImmutable:
 		e.Immutable = r.truth(m, path)
@@ -112,7 +112,7 @@ func (r *ExtensionReader) Keyword(e *Extensions, m document.Node, path *field.Pa
 		}
 		each(m, func(i int, u document.Node) { e.Unions = r.union(e.Unions, u, path.Index(i)) })
 	default:
-		r.refuse(path, "must be one of the keywords '"+keywordDefault+"', '"+keywordImmutable+"' and '"+keywordUnion+"'")
+		r.refuse(path, "must be one of the keywords '"+DerivedDefaultKey+"', '"+keywordImmutable+"' and '"+keywordUnion+"'")
 	}
 }
 
@@ -173,7 +173,7 @@ func (e *Extensions) SetProperty(name string, of *Extensions) {
 
 // Empty reports whether nothing is said.
 func (e *Extensions) Empty() bool {
-	return e == nil || e.Beyond.empty() && e.Default == nil && !e.Immutable && len(e.Unions) == 0 && e.Properties == nil && e.Items == nil && e.Additional == nil
+	return e == nil || len(e.Types) == 0 && e.Default == nil && !e.Immutable && len(e.Unions) == 0 && e.Properties == nil && e.Items == nil && e.Additional == nil
 }
 
 // forbid refuses keywords in a schema that only asks whether a value fits: there is neither default

@@ -54,12 +54,12 @@ func (s *Shape) holdsAnything(kind document.Kind) bool {
 		return s.list.items == nil && s.list.size == nil && s.list.kind == nil
 	}
 	o := &s.object
-	return len(o.properties) == 0 && o.others == othersUnknown && !o.isClosed && o.size == nil && len(o.required) == 0
+	return len(o.properties) == 0 && o.others == othersUnknown && o.size == nil && len(o.required) == 0
 }
 
 // formOf makes the form of a shape by the forms of what is in it.
 func formOf(s *Shape) document.Form {
-	f := document.Form{Glance: glanceOf(s), Of: s}
+	f := document.Form{Glance: s.form.Glance, Of: s}
 	if s.accepts[document.String] == match && s.logic == nil && (s.enum != nil || s.text != nil) {
 		f.Text = s.takesText
 	}
@@ -70,7 +70,7 @@ func formOf(s *Shape) document.Form {
 		case len(o.properties) > 0:
 			f.Object.Known = o.known()
 			f.Enters.Add(document.Object)
-		case o.additional != nil && !o.isClosed:
+		case o.additional != nil:
 			f.Object.Values = &o.additional.form
 			f.Enters.Add(document.Object)
 		}

@@ -32,9 +32,6 @@ func (c *compiler) values(s *Shape, p *apiextensions.JSONSchemaProps) error {
 		named = ""
 	}
 	s.accept(types, named)
-	if p == c.untyped && p != nil {
-		s.accepts = anyKind
-	}
 
 	var err error
 	if p.MinLength != nil || p.MaxLength != nil || p.Pattern != "" || format.Of(sp.Format) != nil {

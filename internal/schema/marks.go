@@ -20,7 +20,7 @@ func (s *Schema) settle() {
 	s.notes = new(document.Noter)
 	s.settleShape(s.root, s.notes, true)
 	s.settleShape(s.meta, s.notes, false)
-	if names, ok := s.root.appendNames(nil); s.judge != nil && s.meta == nil && ok {
+	if names, ok := s.root.appendNames(nil, map[*Shape]bool{}); s.check != nil && s.meta == nil && ok {
 		slices.Sort(names)
 		s.spelling = document.NewSpelling(slices.Compact(names))
 	}
@@ -28,33 +28,35 @@ func (s *Schema) settle() {
 
 // appendNames appends the names of all properties in a shape. It is not ok if Prune can do more by the shape than find
 // names that differ from them in case alone, apart from what the schema does not know.
-func (s *Shape) appendNames(names []string) (_ []string, ok bool) {
-	if s == nil {
+func (s *Shape) appendNames(names []string, seen map[*Shape]bool) (_ []string, ok bool) {
+	if s == nil || seen[s] {
 		return names, true
 	}
+	seen[s] = true
 	if s.null != nullIsValue || s.def != nil || s.hasDefaults || s.envelope != noEnvelope {
 		return nil, false
 	}
 	for i := range s.object.properties {
 		p := &s.object.properties[i]
-		if names, ok = p.Shape.appendNames(append(names, p.Name)); !ok {
+		if names, ok = p.Shape.appendNames(append(names, p.Name), seen); !ok {
 			return nil, false
 		}
 	}
-	if names, ok = s.object.additional.appendNames(names); !ok {
+	if names, ok = s.object.additional.appendNames(names, seen); !ok {
 		return nil, false
 	}
-	return s.list.items.appendNames(names)
+	return s.list.items.appendNames(names, seen)
 }
 
 // settleShape does so for a shape and the shapes in it. alone is set if nothing around a value
 // looks into it, other than for the keys of the items of a list: Prune takes the defaults of
 // missing keys, so that items which differ in its eyes differ with their defaults and without.
 func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
-	if at == nil {
-		return
+	if at == nil || at.form.Of != nil {
+		return // a shape of a document may lead back to itself
 	}
 	at.object.notes, at.keeps = notes, at.keeps || at.preserves
+	at.form.Of, at.form.Glance = at, glanceOf(at)
 	if at.list.items != nil {
 		at.list.items.keeps = at.keeps
 	}

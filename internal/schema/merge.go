@@ -1,8 +1,6 @@
 package schema
 
 import (
-	"slices"
-
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -17,23 +15,37 @@ type merging struct {
 	atomic bool // x-kubernetes-map-type: atomic
 }
 
-// mergingOf reads the type as Kubernetes does when it publishes a schema: a string with a format may be any scalar.
+// mergingOf returns how values of a structural schema are merged.
 func mergingOf(st *structuralschema.Structural) merging {
-	m := merging{atomic: st.XMapType != nil && *st.XMapType == "atomic"}
-	switch st.Type {
-	case "integer", "number":
-		m.scalar = merge.Numeric
-	case "boolean":
-		m.scalar = merge.Boolean
-	case "string":
-		m.scalar = merge.Text
-		if v := st.ValueValidation; v != nil && v.Format != "" && v.Format != "byte" {
-			m.scalar = merge.Any
-		}
-	case "":
-		m.scalar, m.any = merge.Any, true
+	named := ""
+	if v := st.ValueValidation; v != nil {
+		named = v.Format
 	}
-	return m
+	if st.Type == "" {
+		return mergingBy(nil, named)
+	}
+	return mergingBy([]string{st.Type}, named)
+}
+
+// mergingBy reads types as Kubernetes does when it publishes a schema: a string with a format may be any scalar.
+func mergingBy(types []string, format string) merging {
+	if len(types) != 1 {
+		return merging{scalar: merge.Any, any: true}
+	}
+	switch types[0] {
+	case "integer", "number":
+		return merging{scalar: merge.Numeric}
+	case "boolean":
+		return merging{scalar: merge.Boolean}
+	case "string":
+		if format != "" && format != "byte" {
+			return merging{scalar: merge.Any}
+		}
+		return merging{scalar: merge.Text}
+	case "null":
+		return merging{scalar: merge.Any, any: true}
+	}
+	return merging{}
 }
 
 // MergeType is the type by which objects of the schema are merged, as Kubernetes
@@ -41,41 +53,48 @@ func mergingOf(st *structuralschema.Structural) merging {
 // -list-map-keys. A strategic merge patch merges the lists that have one of
 // these. It is made anew for each call.
 func (s *Schema) MergeType() *merge.Type {
-	return s.root.mergeType(false)
+	return merger{}.typeOf(s.root, false)
 }
 
 // ItemMergeType is the type of the items of a list.
-func (s *Schema) ItemMergeType() *merge.Type { return s.root.list.items.mergeType(false) }
+func (s *Schema) ItemMergeType() *merge.Type { return merger{}.typeOf(s.root.list.items, false) }
 
 // HasMergeKeys reports whether the schema identifies the items of any list.
-func (s *Schema) HasMergeKeys() bool { return s.root.hasMergeKeys() }
+func (s *Schema) HasMergeKeys() bool { return s.root.hasListTypes }
 
-func (s *Shape) hasMergeKeys() bool {
-	return s != nil && (s.list.kind != nil || s.list.items.hasMergeKeys() || s.object.additional.hasMergeKeys() ||
-		slices.ContainsFunc(s.object.properties, func(p Property) bool { return p.Shape.hasMergeKeys() }))
+// A merger makes the types of shapes, one of each: the shapes of a document may lead back to themselves.
+type merger map[merged]*merge.Type
+
+// merged is a shape with whether unknown fields of objects are kept, which all that is within inherits.
+type merged struct {
+	shape    *Shape
+	preserve bool
 }
 
-// mergeType is the type of the shape's values. preserve is set if unknown fields of objects are
-// kept, which is inherited by all that is within.
-func (s *Shape) mergeType(preserve bool) *merge.Type {
+// typeOf is the type of the shape's values.
+func (m merger) typeOf(s *Shape, preserve bool) *merge.Type {
 	if s == nil {
 		return merge.Deduced()
 	}
 	preserve = preserve || s.preserves
+	if made := m[merged{s, preserve}]; made != nil {
+		return made
+	}
 	t := &merge.Type{Scalar: s.merging.scalar, Nullable: s.accepts[document.Null] == match}
+	m[merged{s, preserve}] = t
 	if s.merging.any || s.accepts[document.Array] == match && s.merging.scalar == merge.None {
-		t.List = s.mergeList(preserve)
+		t.List = m.list(s, preserve)
 	}
 	if s.merging.any || s.accepts[document.Object] == match {
-		t.Object = s.mergeObject(preserve)
+		t.Object = m.object(s, preserve)
 	}
 	return t
 }
 
-func (s *Shape) mergeList(preserve bool) *merge.List {
+func (m merger) list(s *Shape, preserve bool) *merge.List {
 	l := &merge.List{Items: merge.Opaque()}
 	if s.list.items != nil {
-		l.Items = s.list.items.mergeType(preserve)
+		l.Items = m.typeOf(s.list.items, preserve)
 	}
 	if s.list.kind == nil {
 		return l
@@ -104,7 +123,7 @@ func constant(raw []byte) document.Node {
 	return d.Root()
 }
 
-func (s *Shape) mergeObject(preserve bool) *merge.Object {
+func (m merger) object(s *Shape, preserve bool) *merge.Object {
 	o := &merge.Object{Atomic: s.merging.atomic, Replaced: s.merging.atomic}
 	fields := make([]merge.Field, 0, len(s.object.properties))
 	declared := 0
@@ -117,7 +136,7 @@ func (s *Shape) mergeObject(preserve bool) *merge.Object {
 		case objectMeta:
 			t = kubernetes.ObjectMeta()
 		default:
-			t = p.Shape.mergeType(preserve)
+			t = m.typeOf(p.Shape, preserve)
 		}
 		declared++
 		fields = append(fields, merge.Field{Name: p.Name, Type: t})
@@ -125,7 +144,7 @@ func (s *Shape) mergeObject(preserve bool) *merge.Object {
 	o.SetFields(fields)
 	switch {
 	case s.object.additional != nil:
-		o.Rest = s.object.additional.mergeType(preserve)
+		o.Rest = m.typeOf(s.object.additional, preserve)
 	case s.object.others == othersRefused:
 	case s.object.others == othersAllowed, preserve, declared == 0:
 		o.Rest = merge.Deduced()

@@ -35,8 +35,8 @@ func (w *validator) forgive(s *Schema, p *patched, obj, stored document.Node) {
 	}
 	before := s.validator(stored, document.Node{})
 	defer before.release()
-	if s.judge != nil {
-		before.judge(s.judge, stored, stored)
+	if s.check != nil {
+		before.check(s, stored, stored)
 	} else {
 		before.value(s.root, stored, document.Node{})
 	}

@@ -101,7 +101,7 @@ func (s *Schema) prune(d *document.Document, unknown *Unknown, keepNulls bool) e
 	w := &p.checker
 	w.begin(s, d.Root(), document.Node{})
 	w.probing, w.trusting, w.items.Filled = 1, true, true
-	p.pruning = pruning{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.judge != nil, locator: w.locator, origin: inObject, rules: s.metadata}
+	p.pruning = pruning{d: d, unknown: unknown, keepNulls: keepNulls, keepUnknown: s.check != nil, locator: w.locator, origin: inObject, rules: s.metadata}
 	switch p.top.Kind() {
 	case document.Object:
 		p.top.Mark(p.object(s.root, p.top))
@@ -132,7 +132,7 @@ type pruning struct {
 	err     *field.Error
 
 	keepNulls   bool // also the nulls that stand for nothing
-	keepUnknown bool // outside of metadata: there is a judge, who says what is wrong with it
+	keepUnknown bool // outside of metadata: the check of a document says what is wrong with it
 
 	rules *meta.Rules // of the root's metadata
 }
@@ -218,12 +218,8 @@ func (p *pruner) object(s *Shape, v document.Node) (marks document.Marks) {
 			p.clear(v)
 		}
 		return fine
-	case len(s.object.properties) > 0, s.object.others != othersUnknown && !s.object.isClosed:
+	case len(s.object.properties) > 0, s.object.others != othersUnknown:
 		return p.walk(s, v)
-	case s.object.isClosed:
-		if v.Len() > 0 { // it is refused, whatever is in it
-			return fine &^ document.Sound
-		}
 	case !p.keeps(s):
 		p.clear(v)
 	}
@@ -294,8 +290,6 @@ func (p *pruner) other(s *Shape, object document.Node, c *document.Cursor) (mark
 	}
 	child := s.object.additional
 	switch {
-	case s.object.isClosed: // it is refused, whatever is in it
-		return fine &^ document.Sound
 	case s.object.others != othersUnknown:
 		if c.Kind() == document.Null && p.null(child, c.Node()) {
 			return fine

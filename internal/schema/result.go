@@ -51,8 +51,8 @@ func (s *Schema) validate(f *cel.Frame, obj, old document.Node, p *patched) Resu
 			w.failures.add(failure{err: wording.Nameless(field.NewPath("metadata", "name")), at: obj.Index(), class: ofResource})
 		}
 	}
-	if s.judge != nil {
-		w.judge(s.judge, obj, obj)
+	if s.check != nil {
+		w.check(s, obj, obj)
 		w.listTypes(s.root, obj)
 	} else if !w.passes(s.root, obj) {
 		w.value(s.root, obj, old)
@@ -82,8 +82,8 @@ func (s *Schema) ValidateStatus(f *cel.Frame, obj, old document.Node) Result {
 		return Result{}
 	}
 	before, _ := old.Lookup(statusName)
-	if s.judge != nil {
-		w.judge(s.judge, obj, v)
+	if s.check != nil {
+		w.check(s, obj, v)
 		w.listTypes(shape, v)
 	} else if !w.passes(shape, v) {
 		w.value(shape, v, before)
@@ -218,6 +218,10 @@ func (s *Schema) CheckLiteral(shape *Shape, value document.Node) field.ErrorList
 	defer w.release()
 	w.trusting = false
 	w.locator = locator{top: value, shape: shape, meta: s.meta}
-	w.value(shape, value, document.Node{})
+	if shape.check != nil {
+		w.found(shape.check.Check(value, s.use), value)
+	} else {
+		w.value(shape, value, document.Node{})
+	}
 	return w.result(value).Errors
 }

@@ -302,24 +302,25 @@ func (f *failures) block() bool {
 // Programs are all expressions of the schema: rules with their messages, and
 // computed defaults.
 func (s *Schema) Programs() []*cel.Program {
-	all := s.root.programs(nil)
+	all := s.root.programs(nil, map[*Shape]bool{})
 	for i := range s.derived {
 		all = append(all, s.derived[i].Programs()...)
 	}
 	return all
 }
 
-func (s *Shape) programs(all []*cel.Program) []*cel.Program {
-	if s == nil || s.rulesIn == noRules {
+func (s *Shape) programs(all []*cel.Program, seen map[*Shape]bool) []*cel.Program {
+	if s == nil || s.rulesIn == noRules || seen[s] {
 		return all
 	}
+	seen[s] = true
 	if s.rules != nil {
 		for i := range s.rules.compiled.Rules {
 			all = append(all, s.rules.compiled.Rules[i].Programs()...)
 		}
 	}
 	for i := range s.object.properties {
-		all = s.object.properties[i].Shape.programs(all)
+		all = s.object.properties[i].Shape.programs(all, seen)
 	}
-	return s.object.additional.programs(s.list.items.programs(all))
+	return s.object.additional.programs(s.list.items.programs(all, seen), seen)
 }

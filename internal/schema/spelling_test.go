@@ -2,12 +2,15 @@ package schema
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"testing"
 	"unicode"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/schema/schematest"
 )
 
@@ -34,8 +37,7 @@ func FuzzSpellingChangesNothing(f *testing.F) {
 func spellingChangesNothing(t *testing.T, seed uint64) (kept, misspelled int) {
 	g := schematest.New(seed)
 	props := g.Schema()
-	judged(g, props)
-	s, _, errs := Compile(props, Options{Judge: &Judge{}, Plain: true})
+	s, _, errs := CompileModel(described(g, props), Options{Check: jsonschema.Anything()})
 	if len(errs) > 0 {
 		t.Fatalf("seed %d: %v", seed, errs)
 	}
@@ -76,24 +78,26 @@ func spellingChangesNothing(t *testing.T, seed uint64) (kept, misspelled int) {
 	return kept, misspelled
 }
 
-// judged makes of a schema one as documents of OpenAPI have it, which leaves to a judge what is wrong: without defaults, and
-// with nulls. Some of them have names that differ in case alone.
-func judged(g *schematest.Generator, p *apiextensionsv1.JSONSchemaProps) {
-	p.Default, p.Nullable, p.XEmbeddedResource, p.XIntOrString = nil, true, false, false
-	p.XValidations, p.AllOf, p.AnyOf, p.OneOf, p.Not = nil, nil, nil, nil, nil
-	for name, sub := range p.Properties {
-		judged(g, &sub)
-		p.Properties[name] = sub
+// described makes the model of a schema, as documents of OpenAPI have it. Some have names that differ in case alone.
+func described(g *schematest.Generator, p *apiextensionsv1.JSONSchemaProps) *Model {
+	m := &Model{Nullable: true, IsOpen: p.XPreserveUnknownFields != nil}
+	if p.Type != "" {
+		m.Types = []string{p.Type}
 	}
-	if a, found := p.Properties["a"]; found && g.IntN(4) == 0 {
-		p.Properties["A"] = a
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		sub := p.Properties[name]
+		m.Properties = append(m.Properties, ModelProperty{Name: name, Model: described(g, &sub)})
+		if name == "a" && g.IntN(4) == 0 {
+			m.Properties = append(m.Properties, ModelProperty{Name: "A", Model: m.Properties[len(m.Properties)-1].Model})
+		}
 	}
 	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-		judged(g, p.AdditionalProperties.Schema)
+		m.Others = described(g, p.AdditionalProperties.Schema)
 	}
 	if p.Items != nil && p.Items.Schema != nil {
-		judged(g, p.Items.Schema)
+		m.Items = described(g, p.Items.Schema)
 	}
+	return m
 }
 
 // misspell changes the case of a letter of some texts.

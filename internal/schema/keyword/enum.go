@@ -72,9 +72,6 @@ func (e *Enum) indexed() *Enum {
 	return e
 }
 
-// Add adds a value that is neither string nor number, and that messages do not list.
-func (e *Enum) Add(v document.Node) { e.others = append(e.others, v) }
-
 // Has reports whether a value that is no string is one of those listed.
 func (e *Enum) Has(v document.Node) bool {
 	if e.isExact {

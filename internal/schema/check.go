@@ -5,30 +5,12 @@ import (
 	"github.com/admission-gateway/gateway/internal/jsonschema"
 )
 
-// A Judge says what is wrong with values by a schema of JSON Schema. If there is one, the structural schema says what
-// Kubernetes' keywords and the gateway's own mean, and fills in defaults.
-type Judge struct {
-	Schema *jsonschema.Schema
-	// Use is what the values are.
-	Use jsonschema.Use
-}
+// check adds what the check of a document's schema finds in a value of the object. An update that replaces the object has
+// to be valid as a whole: what a patch is not to blame for [Schema.ValidatePatched] drops.
+func (w *validator) check(s *Schema, obj, v document.Node) { w.found(s.check.Check(obj, s.use), v) }
 
-// Judged returns the schema of values of which nothing is asked but what the judge says of them.
-func Judged(j *Judge, isList bool) *Schema {
-	root := &Shape{accepts: anyKind, null: nullIsValue, preserves: true}
-	if isList {
-		root.typeName = "array"
-	}
-	root.summarise()
-	s := &Schema{root: root, judge: j}
-	s.settle()
-	return s
-}
-
-// judge adds what the judge finds in a value of the object. An update that replaces the object has to be right as a
-// whole: what a patch is not to blame for [Schema.ValidatePatched] drops.
-func (w *validator) judge(j *Judge, obj, v document.Node) {
-	result := j.Schema.Check(obj, j.Use)
+// found adds the failures within a value.
+func (w *validator) found(result jsonschema.Result, v document.Node) {
 	for _, f := range result.Failures {
 		if isWithin(f.At, v) && !w.fails() {
 			w.add(f.At, f.Err)
