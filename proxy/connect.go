@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -120,18 +119,6 @@ func answerConnect(r *request) error {
 	return nil
 }
 
-// checkOpened refuses an extended CONNECT whose answer is a 2xx without a tunnel: its client would take that for an open
-// WebSocket.
-func checkOpened(r *request) error {
-	answer := &r.Response
-	if !r.incoming.Head.IsExtendedConnect() || r.upgrade.tunnel != nil || answer.Status()/100 != 2 {
-		return nil
-	}
-	code := answer.Status()
-	answer.Discard()
-	return status.Coded(http.StatusBadGateway, fmt.Sprintf("the handshake of WebSocket was answered %d, which opens none", code))
-}
-
 // upgrades are the paths on which clients of a backend may switch to another protocol.
 type upgrades struct {
 	subresources []subresource
@@ -182,22 +169,6 @@ func (u *upgrades) allows(i *resource.Info) bool {
 // streams in. HTTP/2 is not among them, for requests in it would pass unread.
 func isTunnelled(protocol []byte) bool {
 	return bytes.EqualFold(protocol, []byte("websocket")) || bytes.EqualFold(protocol, []byte("SPDY/3.1"))
-}
-
-// refuseUpgrade refuses a request that asks for a protocol which is not allowed for its path, if the path is described, or if
-// only the other protocol answers to it.
-func refuseUpgrade(r *request) error {
-	head := &r.incoming.Head
-	switch {
-	case r.upgrade.protocol != nil || !isTunnelled(head.Upgrade):
-		return nil
-	case !r.route.backend.kind.servesUpgrades():
-	case head.IsExtendedConnect():
-		return status.BadRequest("an upgrade to the protocol '%s' is not allowed for the path '%s'", head.Upgrade, pathOf(head.Target))
-	default:
-		return nil // and the request is answered as if it asked for none
-	}
-	return status.BadRequest("the path '%s' is described, and what is described is not served in the protocol '%s'", pathOf(head.Target), head.Upgrade)
 }
 
 // servesUpgrades implements kind: a WebSocket is no way around what a file describes, and a client that asks an

@@ -11,6 +11,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/state"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
+	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
 // Policies see the kind of a request's objects. It comes from the discovery API of the server, not from
@@ -118,4 +119,28 @@ func learnKind(r *request) error {
 	}
 	r.Served = served
 	return nil
+}
+
+// Live returns what the API servers are known to have at the moment. Nothing is asked for it.
+func (g *Gateway) Live() *applicability.Live {
+	live := &applicability.Live{}
+	for _, b := range g.routes.backends {
+		if b.served == nil {
+			continue
+		}
+		c := b.served.Catalog()
+		if c.Len() == 0 {
+			c = nil // the server has no discovery
+		}
+		live.Catalogs = append(live.Catalogs, c)
+	}
+	for _, s := range g.policies().States() {
+		if s.Kind != namespaceKind || s.Query != "" {
+			continue
+		}
+		if all, known := g.states.Known(s); known {
+			live.Namespaces, live.HasNamespaces = append(live.Namespaces, all...), true
+		}
+	}
+	return live
 }

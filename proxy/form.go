@@ -35,7 +35,7 @@ func admitForm(r *request, a attempt) error {
 		return status.UnusableForm("policies or versions change the object")
 	}
 	switch {
-	case isTried(r):
+	case isEmulatedDryRun(r):
 		a.Source = nil // what would be stored is shown as the object that it is
 		return s.Create(a.Write)
 	case a.Info.Verb == resource.VerbCreate || r.scope.isOperation:
@@ -77,8 +77,8 @@ func patchForm(r *request, a attempt) error {
 	return s.Patch(a.Write)
 }
 
-// isTried reports whether the request is a dry run that the gateway answers itself.
-func isTried(r *request) bool {
+// isEmulatedDryRun reports whether the request is a dry run that the gateway answers itself.
+func isEmulatedDryRun(r *request) bool {
 	return r.Info.Options.DryRun && r.Resource.Backend.Emulated&resource.DryRun != 0
 }
 
@@ -88,7 +88,7 @@ func passBytes(r *request, a attempt) error {
 		return status.UnusableForm("policies may change the object")
 	}
 	a.Source = r.Body
-	if isTried(r) {
+	if isEmulatedDryRun(r) {
 		a.Source = []byte("{}")
 	}
 	return writeOfNothing(r, a)

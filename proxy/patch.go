@@ -124,7 +124,7 @@ func passUnshown(r *request, a attempt) error {
 	if wrong := r.parameters; len(wrong) > 0 {
 		return r.Invalid(a.Info.Name, wrong, 0)
 	}
-	if a.Source = r.Body; isTried(r) {
+	if a.Source = r.Body; isEmulatedDryRun(r) {
 		a.Source = []byte("{}")
 	}
 	return r.scope.storage.Pass(a.Write)

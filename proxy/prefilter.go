@@ -73,9 +73,6 @@ func (f *prefilter) ask(p admission.Foreseer, i *resource.Info, operation admiss
 
 // reset forgets the request.
 func (f *prefilter) reset() {
-	if f.request == nil {
-		return
-	}
 	clear(f.known)
 	*f = prefilter{known: f.known[:0]}
 }

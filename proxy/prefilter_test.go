@@ -84,7 +84,7 @@ route  to :  : refused: the request line must be a method, a target and a versio
 route  to :  : refused: the request must be a method and a path, in one line`},
 		{"GET http://shop.example.com:80@x/", `
 route  to :  : refused: the request target has a host that is not a valid host with an optional port`},
-		{"GET /" + strings.Repeat("x", maxForeseen), `
+		{"GET /" + strings.Repeat("x", maxForecast), `
 route  to :  : refused: the request target is too long`},
 	} {
 		if got := "\n" + shownForecast(g.Foresee(test.request)); got != test.want {

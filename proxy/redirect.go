@@ -1,7 +1,12 @@
 package proxy
 
 import (
+	"strconv"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/listeners"
+	"github.com/admission-gateway/gateway/internal/status"
+	"github.com/admission-gateway/gateway/internal/storage"
 )
 
 // redirectByRoute answers with the URL that the route says.
@@ -32,4 +37,29 @@ func editAnswer(r *request) {
 	if r.upgrade.tunnel == nil {
 		r.Response.Edit(r.route.answerEdits)
 	}
+}
+
+// redirection is the answer that sends a client to another URL. It is an error, which ends the request.
+type redirection struct {
+	code int
+	url  string
+}
+
+func (e *redirection) Error() string { return "the request is sent to " + e.url }
+
+// redirectedBy returns the answer of a listener that sends clients to https.
+func redirectedBy(r *listeners.Redirect, host, target []byte) error {
+	if len(host) == 0 {
+		return status.BadRequest("the request must have the header 'Host'")
+	}
+	url := "https://" + string(listeners.WithoutPort(host))
+	if r.Port != 443 {
+		url += ":" + strconv.Itoa(r.Port)
+	}
+	return &redirection{r.Code, url + string(target)}
+}
+
+func (e *redirection) write(r *storage.Response) {
+	r.Start(e.code)
+	r.Add("Location", e.url)
 }

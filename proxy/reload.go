@@ -60,42 +60,6 @@ func newCommon(o Options) *common {
 	return s
 }
 
-// handle hands a request to the Gateway that serves now.
-func (s *common) handle(r *server.Request) {
-	g := s.serving.Load()
-	for !g.uses.enter(g, &s.serving) {
-		g = s.serving.Load()
-	}
-	if d := g.answer(r); d != nil {
-		r.GoOn(d.send)
-	}
-}
-
-// uses counts the requests that a Gateway serves. A Gateway that no longer gets requests lets go of what is its own when the
-// last of them is answered.
-type uses struct {
-	requests atomic.Int64
-	retired  atomic.Bool
-	letGo    sync.Once
-}
-
-// enter begins a request; false if another Gateway serves by now.
-func (u *uses) enter(g *Gateway, serving *atomic.Pointer[Gateway]) bool {
-	u.requests.Add(1)
-	if serving.Load() == g {
-		return true
-	}
-	g.leave() // whoever retired it may have seen this request
-	return false
-}
-
-// leave ends a request.
-func (g *Gateway) leave() {
-	if g.uses.requests.Add(-1) == 0 && g.uses.retired.Load() {
-		g.letGo()
-	}
-}
-
 // Next returns a Gateway by other options that can take the place of this one. The two share connections, counts, locks and
 // memory, and the backends and authenticators that have the same settings in both. Of the options, those that are not about
 // the configuration have to be the same.

@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -103,15 +106,6 @@ func (r *request) begin(g *Gateway, incoming *server.Request, set *policies.Set)
 	r.Memory, r.Client, r.Limits = &incoming.Memory, incoming.Client, &g.requestLimits
 }
 
-// answer serves one request of a connection. What it returns is to be sent, and needs the Gateway no longer.
-func (g *Gateway) answer(incoming *server.Request) *detachedAnswer {
-	defer g.leave()
-	r := g.takeRequest()
-	r.begin(g, incoming, g.policies())
-	g.metrics.RequestStarted()
-	return respond(r)
-}
-
 // finish counts the request and gives its memory back, also after a panic. The server answers that one with 500, unless
 // an answer went out before.
 func finish(r *request) {
@@ -177,10 +171,23 @@ func (r *request) reset() {
 	r.asked.Release()
 	r.Request.Reset()
 	r.attempt.findings.reset()
-	r.prefilter.reset()
+	if r.prefilter.request != nil {
+		r.prefilter.reset()
+	}
 	r.limits.reset()
 	r.trail.reset()
 	pooled, lines, target := r.pooled, storage.Kept(r.who.lines), storage.Kept(r.target)
 	*r = request{} // in place: a literal with what is kept would be copied
 	r.pooled, r.who.lines, r.target = pooled, lines, target
 }
+
+// pathOf returns the path of a target.
+func pathOf(target []byte) []byte {
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	return path
+}
+
+func equalFold(a []byte, b string) bool { return len(a) == len(b) && strings.EqualFold(str(a), b) }
+
+// str is the string of bytes of the client's head, which live as long as the request is served.
+func str(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -127,7 +127,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	switch {
 	case s.held != nil:
 		f.Refusal = heldError(s.held)
-	case s.isClosed && s.tried == nil:
+	case s.isClosed && s.shadowed == nil:
 		f.Refusal = status.MethodNotAllowed(about.GroupResource(), string(head.Method))
 	case f.Info.IsUndescribed:
 		f.Refusal = one.admit(&head, &f.Info)
@@ -153,7 +153,7 @@ func parseLine(request string) (head message.Head, err error) {
 	if authority, _, isURL := CutURL(target); isURL {
 		host = "Host: " + authority + "\r\n"
 	}
-	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &message.Options{TargetBytes: maxForeseen}); err != nil {
+	if err := head.Parse([]byte(request+" HTTP/1.0\r\n"+host+"\r\n"), &message.Options{TargetBytes: maxForecast}); err != nil {
 		return head, err
 	}
 	return head, nil
@@ -176,8 +176,8 @@ func CutURL(text string) (authority, target string, isURL bool) {
 	return authority, target, true
 }
 
-// maxForeseen is how long the target of a request may be that is only asked about.
-const maxForeseen = 4 << 10
+// maxForecast is how long the target of a request may be that is only asked about.
+const maxForecast = 4 << 10
 
 // isLongRunning reports whether the answer may be a stream that nothing ends: a watch, a log that is followed, another
 // protocol.

@@ -217,15 +217,6 @@ func (r *route) reaches(path string) bool {
 	return slices.ContainsFunc(r.spans, func(s span) bool { return under(path, s.to) || under(s.to, path) })
 }
 
-// listenerOf returns the number of the listener that took a request: ownListener for those of the configuration, and one more
-// than its index for a listener of a routing.Table.
-func listenerOf(r *request) int {
-	if r.listener == nil { // the head was refused, or no client sent it
-		return ownListener
-	}
-	return r.listener.Routes
-}
-
 // rewriteRequest makes of the client's request what the backend of its route gets: everything after
 // it uses the backend's paths.
 func rewriteRequest(r *request, rules *rewrite.Rules) (err error) {
@@ -243,47 +234,6 @@ func rewriteRequest(r *request, rules *rewrite.Rules) (err error) {
 	r.From.Host = rules.Host
 	r.From.Lines = rules.ForwardedLines(head)
 	return nil
-}
-
-// rewriteAnswer rewrites the backend's answer for the client.
-func rewriteAnswer(r *request) {
-	if r.upgrade.tunnel != nil {
-		return
-	}
-	rules, answer, host := r.route.rules, &r.Response, str(r.incoming.Head.Host)
-	showLocations(&answer.Response, func(value string) string { return rules.Location(value, host) })
-	if answer.Header(setCookie) == nil {
-		return
-	}
-	cookies := answer.Headers(setCookie)
-	answer.Remove(setCookie)
-	for _, c := range cookies {
-		answer.Add(setCookie, rules.Cookie(c))
-	}
-}
-
-// showLocations changes the URLs in an answer's head to the client's.
-func showLocations(r *message.Response, shown func(value string) string) {
-	if !r.HasLocation() {
-		return
-	}
-	for _, name := range [...]string{"Location", "Content-Location"} {
-		if value := string(r.Header(name)); value != "" {
-			if now := shown(value); now != value {
-				r.Set(name, now)
-			}
-		}
-	}
-}
-
-// hideBackend makes paths of the URLs by which a backend names itself, on a route that does not rewrite.
-func hideBackend(r *request) {
-	if r.upgrade.tunnel != nil {
-		return
-	}
-	showLocations(&r.Response.Response, func(value string) string {
-		return rewrite.Own(value, str(r.incoming.Head.Host), r.route.backend.authorities)
-	})
 }
 
 const setCookie = "Set-Cookie"

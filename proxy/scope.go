@@ -39,21 +39,21 @@ type scope struct {
 	// template is the path as a template, for traces; "" if no file describes it.
 	template string
 
-	isRead      bool // requests change nothing
-	hasBody     bool // requests carry an object or a patch
-	connects    bool // requests lead to somewhere else than to a stored object, or go on in another protocol
-	isOperation bool // requests ask for something other than to read or write an object
-	isForeseen  bool // policies may be asked before an object is read
-	isWatched   bool // answers are compared with what the document declares
-	isClosed    bool // requests have a method that no file describes, and could change what policies or a schema judge
-	isJudged    bool // requests are judged, if only by limits: they do not just pass
+	isRead        bool // requests change nothing
+	hasBody       bool // requests carry an object or a patch
+	connects      bool // requests lead to somewhere else than to a stored object, or go on in another protocol
+	isOperation   bool // requests ask for something other than to read or write an object
+	isPrefiltered bool // policies may be asked before an object is read
+	isWatched     bool // answers are compared with what the document declares
+	isClosed      bool // requests have a method that no file describes, and could change what policies or a schema judge
+	isJudged      bool // requests are judged, if only by limits: they do not just pass
 	// held could have policies for requests, and has errors; nil: every folder of policy files is in force.
 	held *source.Folder
 	// plan says how far the description is in force; nil: for all requests.
 	plan *rollout.Plan
-	// tried counts requests to which the description is not applied; nil if it is for all.
-	tried *rollout.Operation
-	trial int // the place of its stage
+	// shadowed counts requests to which the description is not applied; nil if it is for all.
+	shadowed    *rollout.Operation
+	shadowStage int // the place of its stage
 
 	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
 	// the steps that complete the answer.
@@ -78,7 +78,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		storage: b.kind.storage(g, set, b, r, i, own.policies, object.policies), rules: own, object: object, limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
 		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
 		isWatched: set.WatchesAnswers(r, i), held: set.Held(&route.place, i),
-		isForeseen: i.IsWrite() && i.Verb != resource.VerbCreate,
+		isPrefiltered: i.IsWrite() && i.Verb != resource.VerbCreate,
 	}
 	var left []string
 	s.editing, left = editingOf(route, i, s.resolver.IsDescribed())
@@ -88,16 +88,16 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	}
 	s.isClosed = i.IsOtherMethod && r != nil && mayWrite(i) && set.Judges(r)
 	s.isJudged = !i.IsUndescribed || s.isClosed || s.limits != nil
-	s.isForeseen = s.isForeseen && s.rules.policies.Foresees()
+	s.isPrefiltered = s.isPrefiltered && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()
 	}
 	s.write = writeOf(s)
 	if s.plan = planOf(i, r); s.plan != nil {
-		s.tried = g.countOf(s.plan).Operation(operationOfPlan(i, r))
+		s.shadowed = g.countOf(s.plan).Operation(operationOfPlan(i, r))
 	}
 	s.stages, s.explained, s.answer = g.stagesOf(s, i, false), g.stagesOf(s, i, true), g.answerOf(s, i)
-	s.trial = slices.IndexFunc(s.stages, func(one stage) bool { return one.name == "try" })
+	s.shadowStage = slices.IndexFunc(s.stages, func(one stage) bool { return one.name == "shadow" })
 	return s
 }
 

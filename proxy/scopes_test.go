@@ -140,7 +140,7 @@ func compareScopes(t *testing.T, g *Gateway, random *rand.Rand, requests int) {
 		r := newRequest()
 		r.gateway, r.incoming, r.set = g, new(server.Request), g.policies()
 		line := method + " " + string(target) + " HTTP/1.1\r\nHost: " + host + "\r\n" + head + "\r\n"
-		if err := r.incoming.Head.Parse([]byte(line), &message.Options{TargetBytes: maxForeseen}); err != nil {
+		if err := r.incoming.Head.Parse([]byte(line), &message.Options{TargetBytes: maxForecast}); err != nil {
 			continue
 		}
 		r.route = g.routes.find(ownListener, &r.incoming.Head).routes[0]

@@ -17,23 +17,23 @@ import (
 	"github.com/admission-gateway/gateway/internal/upstream"
 )
 
-// A tried description is one whose rollout does not enforce it for a request: the request passes as if no file described its
+// shadowTerms are of a description whose rollout does not enforce it for a request: the request passes as if no file described its
 // path, and the result that it would have had is counted. It implements admission.Terms, by which it is reported as policies are.
-type tried struct{ plan *rollout.Plan }
+type shadowTerms struct{ plan *rollout.Plan }
 
 // Stand implements admission.Terms.
-func (tried) Stand(context.Context, *admission.Attributes) admission.Standing {
+func (shadowTerms) Stand(context.Context, *admission.Attributes) admission.Standing {
 	return admission.Standing{IsTried: true}
 }
 
 // NeedsOld implements admission.Terms.
-func (tried) NeedsOld() bool { return false }
+func (shadowTerms) NeedsOld() bool { return false }
 
 // Tried implements admission.Terms.
-func (t tried) Tried(would bool) { t.plan.Count().Add(would) }
+func (t shadowTerms) Tried(would bool) { t.plan.Count().Add(would) }
 
 // Outlook implements admission.Terms.
-func (tried) Outlook(_ *admission.Attributes, o resource.Outlook) resource.Outlook { return o }
+func (shadowTerms) Outlook(_ *admission.Attributes, o resource.Outlook) resource.Outlook { return o }
 
 // planOf returns how far the description of a request is in force; nil: for all requests.
 func planOf(i *resource.Info, r *resource.Resource) *rollout.Plan {
@@ -144,7 +144,7 @@ func runShadow(of *request) (err error) {
 		in.Close()
 	}()
 	beginFindings(r)
-	for _, stage := range r.scope.stages[r.scope.trial+1:] {
+	for _, stage := range r.scope.stages[r.scope.shadowStage+1:] {
 		if err := stage.run(r); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func runShadow(of *request) (err error) {
 
 // noteShadow counts what would have become of the request.
 func noteShadow(r *request, plan *rollout.Plan, err error) {
-	operation := r.scope.tried
+	operation := r.scope.shadowed
 	refused, isJudged := refusalOf(err)
 	m := r.gateway.metrics
 	switch report := &r.attempt.report; {
@@ -164,11 +164,11 @@ func noteShadow(r *request, plan *rollout.Plan, err error) {
 		return
 	case refused == nil:
 		operation.Admit()
-		report.NoteTrial(tried{plan}, nil)
+		report.NoteTrial(shadowTerms{plan}, nil)
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, "Admitted")
 	default:
 		operation.Refuse(reasonOf(refused), r.gateway.timeOf(r.Request))
-		report.NoteTrial(tried{plan}, &admission.TriedFailure{Message: refused.Message, Policy: plan.Policy()})
+		report.NoteTrial(shadowTerms{plan}, &admission.TriedFailure{Message: refused.Message, Policy: plan.Policy()})
 		telemetry.ContractTried(m, plan.Policy(), operation.Name, string(refused.Reason))
 		if !plan.IsSilent() {
 			r.Warnings = append(r.Warnings, refused.Message+admission.OnceEnforced)

@@ -49,7 +49,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 	}
 	add(s.route.mirrors != nil, "mirror", mirrorRequest)
 	add(knowsClients && s.backend.grants != nil, "relay", relayPreflight)
-	add(s.tried != nil && (!i.IsUndescribed || s.isClosed), "try", shadow)
+	add(s.shadowed != nil && (!i.IsUndescribed || s.isClosed), "shadow", shadow)
 	if i.IsRedirected {
 		add(true, "redirect", redirectToDescribed)
 		return all
@@ -71,7 +71,7 @@ func (g *Gateway) stagesOf(s *scope, i *resource.Info, isExplained bool) []stage
 		add(true, "options", s.backend.kind.options)
 		return all
 	}
-	add(s.isForeseen, "foresee", beginPrefilter)
+	add(s.isPrefiltered, "prefilter", beginPrefilter)
 	add(s.isRead || s.connects || !s.backend.kind.servesUpgrades(), "upgrade", refuseUpgrade)
 	add(true, "revision", unmarkRevision)
 	add(s.isWatched, "watch answers", watchAnswers)
@@ -127,4 +127,20 @@ func unmarkRevision(r *request) error {
 func setDeadline(r *request) error {
 	r.incoming.Memory.SetDeadline(r.Deadline())
 	return nil
+}
+
+// refuseUpgrade refuses a request that asks for a protocol which is not allowed for its path, if the path is described, or if
+// only the other protocol answers to it.
+func refuseUpgrade(r *request) error {
+	head := &r.incoming.Head
+	switch {
+	case r.upgrade.protocol != nil || !isTunnelled(head.Upgrade):
+		return nil
+	case !r.route.backend.kind.servesUpgrades():
+	case head.IsExtendedConnect():
+		return status.BadRequest("an upgrade to the protocol '%s' is not allowed for the path '%s'", head.Upgrade, pathOf(head.Target))
+	default:
+		return nil // and the request is answered as if it asked for none
+	}
+	return status.BadRequest("the path '%s' is described, and what is described is not served in the protocol '%s'", pathOf(head.Target), head.Upgrade)
 }

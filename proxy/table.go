@@ -162,3 +162,12 @@ func (g *Gateway) newRoutes(o *Options, before *Gateway) (_ *routeTable, err err
 	}
 	return r, nil
 }
+
+// listenerOf returns the number of the listener that took a request: ownListener for those of the configuration, and one more
+// than its index for a listener of a routing.Table.
+func listenerOf(r *request) int {
+	if r.listener == nil { // the head was refused, or no client sent it
+		return ownListener
+	}
+	return r.listener.Routes
+}

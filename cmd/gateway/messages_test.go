@@ -16,10 +16,11 @@ import (
 // sourcesOfMessages are the files whose messages clients of documented operations meet, beside the failures of schemas.
 var sourcesOfMessages = []string{
 	"internal/contract/*.go", "internal/storage/plain/precondition.go", "internal/storage/plain/bodies.go", "internal/storage/plain/patch.go",
-	"internal/storage/complete.go", "internal/storage/common.go", "internal/status/wording.go",
+	"internal/storage/complete.go", "internal/storage/subject.go", "internal/status/wording.go",
 	"internal/resource/path.go", "internal/resource/slashes.go", "internal/resource/query.go", "internal/resource/plain.go",
 	"internal/jsonschema/alternatives.go", "internal/jsonschema/check.go", "internal/jsonschema/items.go", "internal/jsonschema/members.go",
-	"proxy/admission.go", "proxy/connect.go", "proxy/contract.go", "proxy/documented.go", "proxy/form.go", "proxy/patch.go", "proxy/request.go", "proxy/mediatype.go", "proxy/resolve.go", "proxy/respond.go", "proxy/write.go",
+	"proxy/admission.go", "proxy/answer.go", "proxy/connect.go", "proxy/contract.go", "proxy/documented.go", "proxy/form.go", "proxy/mediatype.go",
+	"proxy/patch.go", "proxy/refusal.go", "proxy/request.go", "proxy/resolve.go", "proxy/stages.go", "proxy/write.go",
 }
 
 // TestMessages: the page of messages has each message by which a request of a documented operation is refused, as the code

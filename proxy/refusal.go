@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"net/http"
@@ -9,12 +8,10 @@ import (
 	"time"
 
 	"github.com/admission-gateway/gateway/internal/config"
-	"github.com/admission-gateway/gateway/internal/cors"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/presence"
 	"github.com/admission-gateway/gateway/internal/refusal"
 	"github.com/admission-gateway/gateway/internal/resource"
-	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage"
 	"github.com/admission-gateway/gateway/internal/telemetry"
@@ -68,38 +65,10 @@ func routeOf(r *request) (to *route, target []byte) {
 	return to, target
 }
 
-// completeAnswer makes of an error a Status (ERR-1) and adds warnings (ERR-6).
-func completeAnswer(r *request, i *resource.Info) error {
-	answer := &r.Response
-	switch code := answer.Status(); {
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		withholdWarnings(r)
-		if err := orAsked(r); err != nil {
-			return err
-		}
-	case r.KnowsStored() && !isHeard(r, code):
-		withholdWarnings(r)
-	}
-	if answer.Status() >= 400 && !r.IsHead() && !isNegotiated(answer, r.scope.storage.MediaTypes()) &&
-		(answer.IsStream() || !answer.IsJSON() || !status.IsStatus(answer.Body())) {
-		return storage.NewBackendError(i, &answer.Response)
-	}
-	addWarnings(r)
-	return nil
-}
-
-// isNegotiated reports whether the backend's error passes as it is: because its errors do, or because it is written in
-// another language than JSON for which the client asked.
-func isNegotiated(r *storage.Response, types *storage.MediaTypes) bool {
-	media, _, _ := bytes.Cut(r.ContentType(), []byte(";"))
-	media = bytes.TrimSpace(media)
-	return (len(media) > 0 || types.Errors == storage.Anything) && storage.Has(types.Errors, string(media))
-}
-
 // refuse writes an error as a Status, or in the form that is asked for. All errors of the gateway itself are written here.
 func refuse(r *request, err error) {
 	answer := &r.Response
-	if to, is := errors.AsType[*elsewhere](err); is {
+	if to, is := errors.AsType[*redirection](err); is {
 		to.write(answer)
 		showNames(r, answer)
 		return
@@ -151,28 +120,6 @@ func showAccepted(r *request) {
 	if i := &r.Info; i.Verb == resource.VerbPatch {
 		answer.Add("Accept-Patch", acceptedPatches(r, r.scope.operation))
 	}
-}
-
-// showNames says in an answer by what the request is named, and in which trace it is.
-func showNames(r *request, answer *storage.Response) {
-	if id := r.trail.record.ID; id != "" && answer.Header(requestIDHeader) == nil {
-		answer.Add(requestIDHeader, id)
-	}
-	if value := traceparentOf(r); value != "" && answer.Header(traceparentHeader) == nil {
-		answer.Add(traceparentHeader, value)
-	}
-}
-
-// traceparentOf returns the place of the request in its trace as a backend learns of it; "" if nothing is traced.
-func traceparentOf(r *request) string {
-	if r.gateway.observers.tracer == nil || r.incoming.Refusal != nil {
-		return ""
-	}
-	if _, line, found := bytes.Cut(r.trail.lines, []byte(traceparentHeader+": ")); found {
-		value, _, _ := bytes.Cut(line, []byte("\r\n"))
-		return str(value)
-	}
-	return str(r.incoming.Head.Value(message.FieldTraceparent))
 }
 
 // noteRefusal keeps what the gateway refused the request for.
@@ -280,60 +227,4 @@ func statusOf(err error) *status.Error {
 		return status.Coded(bad.Code, bad.Message)
 	}
 	return status.From(err)
-}
-
-// addWarnings adds the warnings gathered on the way to the answer.
-func addWarnings(r *request) {
-	if len(r.Warnings) == 0 {
-		return
-	}
-	for _, value := range status.WarningHeaders(r.Warnings) {
-		r.Response.Add("Warning", value)
-	}
-	r.Warnings = r.Warnings[:0]
-	cors.Expose(&r.Response.Response, "Warning")
-}
-
-// isEndless reports whether the answer seems to consist of events, and to go on for as long as both sides like: a watch, of
-// paths too that no policy file describes, or a stream of events.
-func isEndless(r *storage.Request) bool {
-	i := &r.Info
-	watch, _ := i.Param("watch")
-	if i.Options.Watch || !i.IsResource && (watch == "true" || watch == "1") {
-		return true
-	}
-	return r.Response.IsStream() && isEventStream(r)
-}
-
-func isEventStream(r *storage.Request) bool {
-	media, _, _ := bytes.Cut(r.Response.ContentType(), []byte(";"))
-	return bytes.EqualFold(bytes.TrimSpace(media), []byte("text/event-stream"))
-}
-
-// mayEndEarly reports whether a shutdown may end the answer after any event, as a complete one, because its client is known
-// to ask again for what follows: a watch of a resource, as Kubernetes has them, or what an EventSource of a browser reads,
-// which sends GET. Of any other answer the client would take a part for the whole: what a POST streams is an answer that it
-// does not ask for again, and what undescribed paths stream is not known.
-func mayEndEarly(h *message.Head, r *storage.Request) bool {
-	if string(h.Method) != http.MethodGet {
-		return false
-	}
-	return r.Info.IsResource && r.Info.Options.Watch || r.Response.IsStream() && isEventStream(r)
-}
-
-// flowOf returns what a shutdown does with an answer that comes as a stream.
-func flowOf(h *message.Head, r *storage.Request) server.Flow {
-	switch {
-	case mayEndEarly(h, r):
-		return server.Events
-	case isFollowed(&r.Info):
-		return server.Lasting
-	}
-	return server.Whole
-}
-
-// isFollowed reports whether the answer is a log that is followed.
-func isFollowed(i *resource.Info) bool {
-	follow, _ := i.Param("follow")
-	return i.Subresource == "log" && (follow == "true" || follow == "1")
 }
