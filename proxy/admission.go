@@ -337,11 +337,8 @@ func mutate(r *request, a attempt, s storage.Storage) error {
 		r.scope.storage.Reveal(a.Write, false)
 	}
 	changes, err := eachSeen(r, a, mutateSeen)
-	if a.Reveals {
-		a.Conceal()
-		if s := r.trail.story; s != nil {
-			s.Reread(a.Object)
-		}
+	if s := r.trail.story; a.Conceal() && s != nil {
+		s.Reread(a.Object)
 	}
 	if r := r; r.permission.refusal != nil {
 		return forbid(r, r.permission.refusal)

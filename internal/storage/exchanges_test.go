@@ -21,7 +21,7 @@ func TestLargeObjectsShareMemory(t *testing.T) {
 	defer d.Release()
 	content := func(e *Exchanges, n int) (sent []byte, want string) {
 		d.Set(d.Root(), "n", fmt.Append(nil, n))
-		w := &Write{Exchanges: e, Object: d}
+		w := &Write{Exchanges: e, Body: Body{Object: d}}
 		return w.Content(), string(d.AppendTo(nil))
 	}
 	var first, second Exchanges
@@ -40,7 +40,7 @@ func TestLargeObjectsShareMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for range rounds {
 		e := new(Exchanges)
-		(&Write{Exchanges: e, Object: d}).Content()
+		(&Write{Exchanges: e, Body: Body{Object: d}}).Content()
 		e.memory().forget()
 	}
 	runtime.ReadMemStats(&after)

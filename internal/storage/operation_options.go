@@ -19,8 +19,8 @@ import (
 // on the first call, so that it costs nothing if no policy reads it. complete completes the options
 // of a deletion as the server does before its admission; nil does nothing.
 func (w *Write) OperationOptions(operation admission.Operation, l *Limits, complete func(*metav1.DeleteOptions)) (document.Node, error) {
-	if w.shown.document != nil && w.shown.of == operation {
-		return w.shown.document.Root(), nil
+	if w.shownOptions.document != nil && w.shownOptions.of == operation {
+		return w.shownOptions.document.Root(), nil
 	}
 	text, err := w.operationOptions(operation, complete)
 	if text == nil || err != nil {
@@ -30,10 +30,10 @@ func (w *Write) OperationOptions(operation admission.Operation, l *Limits, compl
 	if err != nil {
 		return document.Node{}, err
 	}
-	if w.shown.document != nil {
-		w.shown.document.Release()
+	if w.shownOptions.document != nil {
+		w.shownOptions.document.Release()
 	}
-	w.shown.of, w.shown.document = operation, d
+	w.shownOptions.of, w.shownOptions.document = operation, d
 	return d.Root(), nil
 }
 

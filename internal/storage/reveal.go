@@ -21,6 +21,7 @@ type revealed struct {
 	metadata         hidden
 	revision         uint64 // of the object with them
 	isPristine       bool   // the object had not been edited before
+	isShown          bool   // the object has members now that only policies may see
 }
 
 // hidden is a member as it was before it was revealed.
@@ -54,7 +55,7 @@ func (w *Write) Reveal(validates bool) {
 		return
 	}
 	r := &w.revealed
-	if w.Reveals {
+	if r.isShown {
 		r.isPristine = r.isPristine && w.Object.Revision() == r.revision
 	} else {
 		r.isPristine = w.isPristine()
@@ -74,7 +75,7 @@ func (w *Write) Reveal(validates bool) {
 	if name != "" {
 		r.name.reveal(w.Object, metadata, "name", document.AppendString(nil, name))
 	}
-	r.revision, w.Reveals = w.Object.Revision(), true
+	r.revision, r.isShown = w.Object.Revision(), true
 }
 
 // UnsaidType returns the apiVersion and the kind that an object leaves out and the API server knows; empty if it leaves
@@ -105,11 +106,11 @@ func UnsaidNamespace(metadata document.Node, i *resource.Info) string {
 	return i.ObjectNamespace()
 }
 
-// Conceal takes out of the object what was revealed.
-func (w *Write) Conceal() {
+// Conceal takes out of the object what was revealed. It returns false if nothing was.
+func (w *Write) Conceal() bool {
 	r := &w.revealed
-	if !w.Reveals || w.Object == nil {
-		return
+	if !r.isShown || w.Object == nil {
+		return false
 	}
 	isPristine := r.isPristine && w.Object.Revision() == r.revision
 	root := w.Object.Root()
@@ -121,8 +122,9 @@ func (w *Write) Conceal() {
 	}
 	r.apiVersion.conceal(w.Object, root, "apiVersion")
 	r.kind.conceal(w.Object, root, "kind")
-	*r, w.Reveals = revealed{}, false
+	*r = revealed{}
 	w.pristine.is, w.pristine.revision = isPristine, w.Object.Revision()
+	return true
 }
 
 func (h *hidden) reveal(d *document.Document, in document.Node, key string, raw []byte) document.Node {

@@ -44,7 +44,7 @@ func TestReveal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &Write{Subject: Subject{Info: c.info}, Exchanges: &Exchanges{}, Object: d, Source: []byte(c.body)}
+			w := &Write{Subject: Subject{Info: c.info}, Exchanges: &Exchanges{}, Body: Body{Object: d, Source: []byte(c.body)}}
 			w.Reveal(false)
 			if got := string(d.AppendTo(nil)); got != c.mutating {
 				t.Errorf("%s: policies change %s, want %s", c.body, got, c.mutating)
@@ -83,7 +83,7 @@ func TestRevealType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &Write{Subject: Subject{Info: info, Served: served}, Exchanges: &Exchanges{}, Object: d, Source: []byte(c.body)}
+		w := &Write{Subject: Subject{Info: info, Served: served}, Exchanges: &Exchanges{}, Body: Body{Object: d, Source: []byte(c.body)}}
 		w.Reveal(true)
 		if got := string(d.AppendTo(nil)); got != c.seen {
 			t.Errorf("%s: policies see %s, want %s", c.body, got, c.seen)

@@ -31,6 +31,27 @@ type Write struct {
 	Subject
 	// Exchanges are the request's.
 	Exchanges *Exchanges
+
+	Body
+	ClientPatch
+	Problems
+	// Existing describes the stored object, as far as it is known.
+	Existing Existing
+	// Result is the object that the backend would store, if it is known and may differ from Object.
+	Result *document.Document
+	// Options are the options of a deletion.
+	Options *metav1.DeleteOptions
+	// IsPinned is set if the client named the version that it means to change: its write is never tried again.
+	IsPinned bool
+	// HasGeneratedName is set if the gateway made the name.
+	HasGeneratedName bool
+
+	shownOptions shownOptions
+	revealed     revealed
+}
+
+// A Body is what a write sends to the backend.
+type Body struct {
 	// Object is written: the object of the body, what results from a patch, or the options of a
 	// deletion.
 	Object *document.Document
@@ -45,46 +66,46 @@ type Write struct {
 	// Declared is what the API's document declares for the media type of the object. It is nil without a declaration
 	// and for patches, because the result of a patch is not a body.
 	Declared *contract.Body
-	// DeclaredPatch is what the document declares for the client's patch, or nil.
-	DeclaredPatch *contract.Body
-	// Patch is the client's patch, if the write is one, and PatchType its language.
-	Patch     *document.Document
-	PatchType PatchType
-	// KeepsNulls says that null in the patch is a value of each member that DeclaredPatch describes: the patch is of
-	// a type that the API declares, and only 'application/merge-patch+json' says that null removes.
-	KeepsNulls bool
-	// Result is the object that the backend would store, if it is known and may differ from Object.
-	Result *document.Document
-	// Options are the options of a deletion.
-	Options *metav1.DeleteOptions
-	// Existing describes the stored object, as far as it is known.
-	Existing Existing
 	// IsKnown says that the schema knew all members of Object when it was read or patched.
 	IsKnown bool
 	// Shown says which part of Object is the stored object as the backend shows it.
 	Shown Shown
+
+	pristine pristine
+}
+
+// pristine says that an object in this revision is as it was read.
+type pristine struct {
+	is       bool
+	revision uint64
+}
+
+// A ClientPatch is the patch that a client sends.
+type ClientPatch struct {
+	// Patch is nil if the write is none, and PatchType its language.
+	Patch     *document.Document
+	PatchType PatchType
+	// DeclaredPatch is what the API's document declares for the patch, or nil.
+	DeclaredPatch *contract.Body
+	// KeepsNulls says that null in the patch is a value of each member that DeclaredPatch describes: the patch is of
+	// a type that the API declares, and only 'application/merge-patch+json' says that null removes.
+	KeepsNulls bool
+}
+
+// Problems are what was found wrong before the object is validated.
+type Problems struct {
 	// Failed is the answer to the request if the stored object could not be read while policies were asked.
 	Failed error
 	// Misplaced names values that take the place of fields that have to be kept.
 	Misplaced field.ErrorList
 	// Underived are the fields for which no default can be computed.
 	Underived field.ErrorList
-	// IsPinned is set if the client named the version that it means to change: its write is never tried again.
-	IsPinned bool
-	// HasGeneratedName is set if the gateway made the name.
-	HasGeneratedName bool
+}
 
-	shown struct { // the options of the operation in request.options, once a policy has read them
-		of       admission.Operation
-		document *document.Document
-	}
-	// Reveals is set while the object has members that only policies may see.
-	Reveals  bool
-	revealed revealed
-	pristine struct { // set if the object is as it was read, in this revision
-		is       bool
-		revision uint64
-	}
+// shownOptions are the options of an operation in request.options, once a policy has read them.
+type shownOptions struct {
+	of       admission.Operation
+	document *document.Document
 }
 
 // Shown says which part of an object that is written the client did not send: it is the stored object as the backend
@@ -169,7 +190,7 @@ func (w *Write) BeginPart(of *Write) {
 
 // Release gives the documents back.
 func (w *Write) Release() {
-	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object, &w.shown.document} {
+	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object, &w.shownOptions.document} {
 		if *d != nil {
 			(*d).Release()
 			*d = nil
@@ -199,9 +220,7 @@ func (w *Write) Admitted() *document.Document {
 // Content returns the body to send: the client's own bytes if the object was not edited. It is
 // valid until the next call.
 func (w *Write) Content() []byte {
-	if w.Reveals {
-		w.Conceal()
-	}
+	w.Conceal()
 	switch {
 	case w.Object == nil:
 		return w.Source

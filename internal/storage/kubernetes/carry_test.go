@@ -64,7 +64,7 @@ func TestCarry(t *testing.T) {
 			if c.resource != nil {
 				s.Status = storage.StatusPath(c.resource)
 			}
-			w := &storage.Write{Exchanges: &storage.Exchanges{}, Object: parsed(t, c.sent), Existing: storage.Existing{Object: parsed(t, c.stored)}}
+			w := &storage.Write{Exchanges: &storage.Exchanges{}, Body: storage.Body{Object: parsed(t, c.sent)}, Existing: storage.Existing{Object: parsed(t, c.stored)}}
 			w.Info.Group = c.group
 			if c.isStatus {
 				s.carryStatus(w)
@@ -89,7 +89,7 @@ func TestCarryScale(t *testing.T) {
 		sent   = `{"metadata":{"name":"n"},"spec":{"replicas":2},"status":{"replicas":9}}`
 		want   = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"n","namespace":"a","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"replicas":2},"status":{"replicas":1,"selector":"a=b"}}`
 	)
-	w := &storage.Write{Exchanges: &storage.Exchanges{}, Object: parsed(t, sent), Existing: storage.Existing{Object: parsed(t, stored)}}
+	w := &storage.Write{Exchanges: &storage.Exchanges{}, Body: storage.Body{Object: parsed(t, sent)}, Existing: storage.Existing{Object: parsed(t, stored)}}
 	w.Info = resource.Info{IsResource: true, Verb: resource.VerbUpdate, APIPrefix: "apis", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "a", Name: "n"}
 	carryScale(w)
 	if !document.EqualNodes(w.Admitted().Root(), parsed(t, want).Root()) {
