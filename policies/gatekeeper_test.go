@@ -63,26 +63,6 @@ spec:
         - {expression: ' has(variables.anyObject.spec) '}
 `
 
-// conditionalTemplate has a match condition that reads variables. One of them is another value in validations, which see
-// the namespace.
-const conditionalTemplate = `apiVersion: templates.gatekeeper.sh/v1beta1
-kind: ConstraintTemplate
-metadata: {name: conditional}
-spec:
-  crd: {spec: {names: {kind: Conditional}}}
-  targets:
-  - target: admission.k8s.gatekeeper.sh
-    code:
-    - engine: K8sNativeValidation
-      source:
-        variables:
-        - {name: named, expression: namespaceObject != null}
-        matchCondition:
-        - {name: long, expression: size(variables.anyObject.metadata.name) > variables.params.most && !variables.named}
-        validations:
-        - {expression: '!variables.named', messageExpression: "'at most ' + string(variables.params.most)"}
-`
-
 func constraintOf(kind, name, spec string) string {
 	return "---\napiVersion: constraints.gatekeeper.sh/v1beta1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
 }
@@ -127,62 +107,6 @@ func verdict(set *Set, a *admission.Attributes) string {
 	return strings.Join(said, "\n")
 }
 
-const said = `admission webhook "validation.gatekeeper.sh" denied the request: `
-
-// TestConstraints: what constraints say of requests, worded and ordered as Gatekeeper does.
-func TestConstraints(t *testing.T) {
-	pod := "{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {a: b}, annotations: {say: hello}}}"
-	quiet := "{apiVersion: v1, kind: Pod, metadata: {name: web}}"
-	for name, c := range map[string]struct {
-		constraints, object, old string
-		operation                admission.Operation
-		want                     string
-	}{
-		"denied":  {constraintOf("Check", "b", "{}"), pod, "", admission.Create, said + "[b] hello"},
-		"nothing": {constraintOf("Check", "b", "{}"), quiet, "", admission.Create, ""},
-		"order": {constraintOf("Check", "b", "{parameters: {words: [z, a]}}") + constraintOf("Check", "a", "{parameters: {words: [m], most: 5}}"), pod, "", admission.Create,
-			said + "[b] a of 3\n[a] hello\n[b] hello\n[a] m of 5\n[b] z of 3"},
-		"warn":   {constraintOf("Check", "b", "{enforcementAction: warn}"), pod, "", admission.Create, "warning: [b] hello"},
-		"dryrun": {constraintOf("Check", "b", "{enforcementAction: dryrun}"), pod, "", admission.Create, "noted: hello"},
-		"scoped": {constraintOf("Check", "b", "{enforcementAction: scoped, scopedEnforcementActions: [{action: warn, enforcementPoints: [{name: '*'}]}, {action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}"), pod, "", admission.Create,
-			"warning: [b] hello"},
-		"audit alone":        {constraintOf("Check", "b", "{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}"), pod, "", admission.Create, ""},
-		"kind":               {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: [''], kinds: [Pod]}]}}"), pod, "", admission.Create, said + "[b] hello"},
-		"any group":          {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: ['*'], kinds: [Pod]}]}}"), pod, "", admission.Create, said + "[b] hello"},
-		"other kind":         {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: [''], kinds: [Service]}]}}"), pod, "", admission.Create, ""},
-		"other group":        {constraintOf("Check", "b", "{match: {kinds: [{apiGroups: [apps], kinds: ['*']}]}}"), pod, "", admission.Create, ""},
-		"scope":              {constraintOf("Check", "b", "{match: {scope: Cluster}}"), pod, "", admission.Create, ""},
-		"namespaces":         {constraintOf("Check", "b", "{match: {namespaces: ['team-*']}}"), pod, "", admission.Create, said + "[b] hello"},
-		"other namespaces":   {constraintOf("Check", "b", "{match: {namespaces: [team]}}"), pod, "", admission.Create, ""},
-		"excluded":           {constraintOf("Check", "b", "{match: {excludedNamespaces: ['*-a']}}"), pod, "", admission.Create, ""},
-		"namespace selector": {constraintOf("Check", "b", "{match: {namespaceSelector: {matchLabels: {tier: prod}}}}"), pod, "", admission.Create, said + "[b] hello"},
-		"selected by labels": {constraintOf("Check", "b", "{match: {namespaceSelector: {matchLabels: {tier: dev}}}}"), pod, "", admission.Create, ""},
-		"labels":             {constraintOf("Check", "b", "{match: {labelSelector: {matchLabels: {a: b}}}}"), pod, "", admission.Create, said + "[b] hello"},
-		"labels of old":      {constraintOf("Check", "b", "{match: {labelSelector: {matchLabels: {c: d}}}}"), pod, "{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {c: d}}}", admission.Update, said + "[b] hello"},
-		"name":               {constraintOf("Check", "b", "{match: {name: 'w*'}}"), pod, "", admission.Create, said + "[b] hello"},
-		"generated":          {constraintOf("Check", "b", "{match: {source: Generated}}"), pod, "", admission.Create, ""},
-		"namespace itself": {constraintOf("Check", "b", "{match: {namespaces: [team-b], scope: Cluster}}"), "{apiVersion: v1, kind: Namespace, metadata: {name: team-b, annotations: {say: hi}}}", "", admission.Create,
-			said + "[b] hi"},
-		"deletion":                {constraintOf("Check", "b", "{}"), "", pod, admission.Delete, ""},
-		"expressions":             {constraintOf("Limit", "l", "{parameters: {most: 2}}"), quiet, "", admission.Create, said + "[l] at most 2\n[l] failed expression: has(variables.anyObject.spec)"},
-		"asked deletion":          {constraintOf("Limit", "l", "{parameters: {most: 3}}"), "", quiet, admission.Delete, said + "[l] failed expression: has(variables.anyObject.spec)"},
-		"variables in conditions": {constraintOf("Conditional", "c", "{parameters: {most: 2}}"), quiet, "", admission.Create, said + "[c] at most 2"},
-		"conditions do not hold":  {constraintOf("Conditional", "c", "{parameters: {most: 3}}"), quiet, "", admission.Create, ""},
-		"exempt namespace":        {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config, namespace: gatekeeper-system}\nspec: {match: [{processes: ['*'], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, ""},
-		"exempt from audit":       {constraintOf("Check", "b", "{}") + "---\napiVersion: config.gatekeeper.sh/v1alpha1\nkind: Config\nmetadata: {name: config}\nspec: {match: [{processes: [audit, sync], excludedNamespaces: ['team-*']}]}\n", pod, "", admission.Create, said + "[b] hello"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": checkTemplate, "b.yaml": celTemplate, "d.yaml": conditionalTemplate, "c.yaml": c.constraints})})
-			if set == nil {
-				t.Fatal(found)
-			}
-			if got := verdict(set, review(t, c.operation, c.object, c.old)); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-		})
-	}
-}
-
 // TestConstraintsAreIndexed: a constraint costs nothing to requests for other kinds, and causes no
 // reads that its match block and its template do not need.
 func TestConstraintsAreIndexed(t *testing.T) {
@@ -212,37 +136,6 @@ func TestConstraintsAreIndexed(t *testing.T) {
 	pods := &resource.Info{Version: "v1", Resource: "pods"}
 	if chain := set.Admission(); chain.NeedsOld(pods, admission.Update) || !chain.NeedsOld(pods, admission.Delete) {
 		t.Error("a template about deletions needs the stored object for these alone")
-	}
-}
-
-// TestInventory: templates read the objects of the files and of StateSources as data.inventory.
-func TestInventory(t *testing.T) {
-	template := strings.Replace(checkTemplate, `msg := said(input.review.object) }`,
-		`some version, name; data.inventory.namespace["team-a"][version].Service[name]; msg := sprintf("%v %v", [version, name]) }
-      violation[{"msg": msg}] { data.inventory.cluster["v1"].Namespace[msg] }`, 1)
-	objects := "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: team-a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n"
-	source := "apiVersion: admission-gateway.io/v1alpha1\nkind: StateSource\nmetadata: {name: services}\nspec: {resource: {apiVersion: v1, resource: services}}\n"
-	syncSet := "apiVersion: syncset.gatekeeper.sh/v1alpha1\nkind: SyncSet\nmetadata: {name: s}\nspec: {gvks: [{version: v1, kind: Service}]}\n"
-	pod := "{apiVersion: v1, kind: Pod, metadata: {name: web}}"
-	for name, c := range map[string]struct{ files, want string }{
-		"files":       {objects, said + "[c] ns\n[c] v1 s"},
-		"source":      {source, said + "[c] v1 live"},
-		"both":        {objects + "---\n" + source, said + "[c] ns\n[c] v1 live\n[c] v1 s"},
-		"synced":      {objects + "---\n" + source + "---\n" + syncSet, said + "[c] v1 live\n[c] v1 s"},
-		"synced file": {objects + "---\n" + syncSet, said + "[c] v1 s"},
-		"not known":   {syncSet, said + "[c] no StateSource has the name"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": template, "b.yaml": constraintOf("Check", "c", "{}"), "c.yaml": c.files})})
-			if set == nil {
-				t.Fatal(found)
-			}
-			a := review(t, admission.Create, pod, "")
-			a.Lookup.(*admissiontest.Lookup).Known["services"] = []document.Node{admissiontest.Parse("{apiVersion: v1, kind: Service, metadata: {name: live, namespace: team-a}}").Root()}
-			if got := verdict(set, a); !strings.HasPrefix(got, c.want) && !(name == "not known" && strings.HasPrefix(got, said+"[c] ") && len(set.States()) == 1) {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-		})
 	}
 }
 
@@ -298,22 +191,5 @@ func TestGatekeeperFindings(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", strings.Join(got, "\n     "), c.want)
 			}
 		})
-	}
-}
-
-// TestNamespaceObject: a review has the namespace; without one it is an empty object, as in Gatekeeper.
-func TestNamespaceObject(t *testing.T) {
-	template := strings.Replace(checkTemplate, "msg := said(input.review.object)",
-		`msg := sprintf("%v of %v", [object.get(input.review.namespaceObject, ["metadata", "name"], "none"), type_name(input.review.namespaceObject)])`, 1)
-	set, found := Load([]string{testutil.WriteFiles(t, map[string]string{"a.yaml": template, "b.yaml": constraintOf("Check", "c", "{}")})})
-	if set == nil {
-		t.Fatal(found)
-	}
-	for namespace, want := range map[string]string{"team-a": "team-a of object", "": "none of object"} {
-		a := review(t, admission.Create, "{apiVersion: v1, kind: Pod, metadata: {name: web}}", "")
-		a.Info.Namespace = namespace
-		if got := verdict(set, a); got != said+"[c] "+want {
-			t.Errorf("%q: got %q, want %q", namespace, got, want)
-		}
 	}
 }
