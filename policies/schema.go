@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/manifest"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -82,7 +82,7 @@ func (l *loader) unsettable() []Finding {
 // unsettableIn finds bounds that no value fits, and members that are required and that no client can send, because no property
 // has the name: what a schema does not know is left out of objects.
 func unsettableIn(f *findings, o *manifest.Object, at document.Node, root bool) {
-	for _, found := range jsonschema.Unmet(at) {
+	for _, found := range graph.Unmet(at) {
 		severity := Error
 		if !found.Error {
 			severity = Warning

@@ -18,7 +18,8 @@ var sourcesOfMessages = []string{
 	"internal/contract/*.go", "internal/storage/plain/precondition.go", "internal/storage/plain/bodies.go", "internal/storage/plain/patch.go",
 	"internal/storage/complete.go", "internal/storage/subject.go", "internal/status/wording.go",
 	"internal/resource/path.go", "internal/resource/slashes.go", "internal/resource/query.go", "internal/resource/plain.go",
-	"internal/jsonschema/alternatives.go", "internal/jsonschema/check.go", "internal/jsonschema/items.go", "internal/jsonschema/members.go",
+	"internal/schema/graph/alternatives.go", "internal/schema/graph/check.go", "internal/schema/graph/items.go", "internal/schema/graph/members.go",
+	"internal/schema/wording/alternatives.go",
 	"proxy/admission.go", "proxy/answer.go", "proxy/connect.go", "proxy/contract.go", "proxy/documented.go", "proxy/form.go", "proxy/mediatype.go",
 	"proxy/patch.go", "proxy/refusal.go", "proxy/request.go", "proxy/resolve.go", "proxy/stages.go", "proxy/write.go",
 }

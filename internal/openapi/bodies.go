@@ -6,9 +6,9 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // Body is a media type that an operation takes.
@@ -104,7 +104,7 @@ func patchOf(d *Document, m document.Node) (all []Body) {
 		}
 	case hasSchema && (name == fieldsType || name == partsType):
 		for _, b := range bodyOf(d, m, translation{}) {
-			b.Schema.use = jsonschema.Partial
+			b.Schema.use = graph.Partial
 			all = append(all, b)
 		}
 	default:

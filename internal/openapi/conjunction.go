@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // conjunction is a schema without $ref and allOf: all parts hold for the value. The schema itself stands first, and the ones
@@ -59,7 +59,7 @@ func isReference(n document.Node) bool {
 }
 
 // annotation reports whether a keyword says nothing of a value, other than the keywords of Kubernetes and the gateway.
-func annotation(key string) bool { return jsonschema.IsAnnotation(key) && !isNative(key) }
+func annotation(key string) bool { return graph.IsAnnotation(key) && !isNative(key) }
 
 // isNative reports whether a keyword is one of Kubernetes' own, or of the gateway's.
 func isNative(key string) bool {

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // Document is an OpenAPI document.
@@ -23,7 +23,7 @@ type Document struct {
 	report *report
 	mild   *report // of what nearly every document says
 
-	compiler   *jsonschema.Compiler     // of its schemas; made when it is needed
+	compiler   *graph.Compiler          // of its schemas; made when it is needed
 	modelers   map[translation]*modeler // by purpose
 	made       map[schemaKey]*Schema
 	isScanned  bool // for keywords of Kubernetes and the gateway, which hasNative reports
@@ -84,14 +84,14 @@ func (p purpose) isUndefaulted() bool {
 func (p purpose) isOnlyChecked() bool { return p == ofUndefaulted || p == ofResponses || p == ofTexts }
 
 // use is what the values of a purpose are to the check of a schema.
-func (p purpose) use() jsonschema.Use {
+func (p purpose) use() graph.Use {
 	switch p {
 	case ofAnswers, ofResponses:
-		return jsonschema.Answers
+		return graph.Answers
 	case ofPatches:
-		return jsonschema.Patched
+		return graph.Patched
 	}
-	return jsonschema.Requests
+	return graph.Requests
 }
 
 // schemaKey identifies a schema of a document for a purpose.
@@ -124,7 +124,7 @@ func New(parsed *document.Document) (*Document, error) {
 
 // resolve finds what a $ref points to.
 func (d *Document) resolve(ref string) (document.Node, error) {
-	return jsonschema.Resolve(d.root, ref)
+	return graph.Resolve(d.root, ref)
 }
 
 // follow returns a value itself, or what it refers to. The result is invalid if that cannot be

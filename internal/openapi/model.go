@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // modeler makes the models of a document's schemas for a purpose.
@@ -172,12 +172,12 @@ func (b *modeler) value(m *schema.Model, c *conjunction) (isNullable bool) {
 }
 
 // checkOf returns the check of schemas that hold together.
-func (b *modeler) checkOf(nodes []document.Node) *jsonschema.Schema {
-	all := make([]*jsonschema.Schema, len(nodes))
+func (b *modeler) checkOf(nodes []document.Node) *graph.Schema {
+	all := make([]*graph.Schema, len(nodes))
 	for i, n := range nodes {
 		all[i] = b.doc.schemas().Compile(n)
 	}
-	return jsonschema.All(all...)
+	return graph.All(all...)
 }
 
 // values are in all enumerations and constants.
@@ -437,7 +437,7 @@ func (b *modeler) setDefault(m *schema.Model, c *conjunction, isNullable bool) {
 		return
 	}
 	if m.Check != nil {
-		if result := m.Check.Check(n, jsonschema.Requests); !result.Valid() {
+		if result := m.Check.Check(n, graph.Requests); !result.Valid() {
 			b.doc.report.warn(n, "the default is not applied: %s", result.Failures[0].Err.ErrorBody())
 			return
 		}

@@ -7,10 +7,10 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/message"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // Operation says what the document asks of requests of one verb.
@@ -159,12 +159,12 @@ func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node
 func valuesOf(d *Document, list []placed, of document.Node) (parameters []contract.Parameter, values *Schema) {
 	type read struct {
 		contract.Parameter
-		check *jsonschema.Schema
+		check *graph.Schema
 		model *schema.Model
 	}
 	var all []read
 	for _, one := range list {
-		r := read{one.Parameter, jsonschema.Anything(), schema.Anything}
+		r := read{one.Parameter, graph.Anything(), schema.Anything}
 		value, ok := d.valueOf(&r.Parameter, one.node)
 		if !ok {
 			continue
@@ -178,7 +178,7 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 	}
 	slices.SortStableFunc(all, func(a, b read) int { return cmp.Compare(a.In, b.In) })
 	root := &schema.Model{Types: []string{"object"}, IsOpen: true}
-	var checked []jsonschema.Member
+	var checked []graph.Member
 	var place *schema.Model
 	for i, r := range all {
 		if i == 0 || r.In != all[i-1].In {
@@ -186,13 +186,13 @@ func valuesOf(d *Document, list []placed, of document.Node) (parameters []contra
 			root.Properties = append(root.Properties, schema.ModelProperty{Name: r.In.String(), Model: place})
 		}
 		place.Properties = append(place.Properties, schema.ModelProperty{Name: r.Name, Model: r.model})
-		checked = append(checked, jsonschema.Member{Place: r.In.String(), Name: r.Name, Schema: r.check})
+		checked = append(checked, graph.Member{Place: r.In.String(), Name: r.Name, Schema: r.check})
 		parameters = append(parameters, r.Parameter)
 	}
 	if len(parameters) == 0 {
 		return nil, nil
 	}
-	values = &Schema{doc: d, node: of, as: translation{of: ofTexts}, model: schema.Anything, check: jsonschema.Compose(checked)}
+	values = &Schema{doc: d, node: of, as: translation{of: ofTexts}, model: schema.Anything, check: graph.Compose(checked)}
 	if !values.isValue() {
 		values.model = root
 		values.summarise()

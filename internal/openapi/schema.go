@@ -10,8 +10,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/contract"
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // Schema is a schema of a document for a purpose.
@@ -29,19 +29,19 @@ type Schema struct {
 	node     document.Node
 	as       translation
 	model    *schema.Model
-	check    *jsonschema.Schema // nil for the schemas that Kubernetes publishes, which are read as it reads them
-	use      jsonschema.Use
+	check    *graph.Schema // nil for the schemas that Kubernetes publishes, which are read as it reads them
+	use      graph.Use
 	isNative bool // there are keywords of Kubernetes' own, or of the gateway's
 }
 
 // schemas returns the compiler of the document's schemas.
-func (d *Document) schemas() *jsonschema.Compiler {
+func (d *Document) schemas() *graph.Compiler {
 	if d.compiler == nil {
-		dialect := jsonschema.OpenAPI30
+		dialect := graph.OpenAPI30
 		if d.v31 {
-			dialect = jsonschema.OpenAPI31
+			dialect = graph.OpenAPI31
 		}
-		d.compiler = jsonschema.NewCompiler(d.root, dialect, func(f jsonschema.Finding) {
+		d.compiler = graph.NewCompiler(d.root, dialect, func(f graph.Finding) {
 			d.report.add(Finding{Path: Place(f.At), Message: f.Message, Error: f.Error, Gap: f.Gap, Unmet: f.Unmet})
 		})
 	}

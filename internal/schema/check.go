@@ -2,7 +2,7 @@ package schema
 
 import (
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // check adds what the check of a document's schema finds in a value of the object. An update that replaces the object has
@@ -10,7 +10,7 @@ import (
 func (w *validator) check(s *Schema, obj, v document.Node) { w.found(s.check.Check(obj, s.use), v) }
 
 // found adds the failures within a value.
-func (w *validator) found(result jsonschema.Result, v document.Node) {
+func (w *validator) found(result graph.Result, v document.Node) {
 	for _, f := range result.Failures {
 		if isWithin(f.At, v) && !w.fails() {
 			w.add(f.At, f.Err)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
 )
@@ -155,8 +155,8 @@ type Options struct {
 	// Scale says what the scale subresource reads; nil if there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
 	// Check says which values are valid by the schema of a document, and Use what the values are.
-	Check *jsonschema.Schema
-	Use   jsonschema.Use
+	Check *graph.Schema
+	Use   graph.Use
 	// Declared is the schema of a document as far as expressions, and Kubernetes' checks of its own keywords, need it; nil if it has
 	// no such keywords.
 	Declared *apiextensionsv1.JSONSchemaProps

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
 	"github.com/admission-gateway/gateway/internal/schema/format"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
 	"github.com/admission-gateway/gateway/internal/schema/wording"
@@ -57,7 +57,7 @@ type Model struct {
 	IsImplied bool
 
 	// Check says which values are valid; nil if that is not known.
-	Check *jsonschema.Schema
+	Check *graph.Schema
 	// Parts are the schemas of the document that hold for the value; its own is the first one.
 	Parts []document.Node
 }

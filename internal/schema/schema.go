@@ -41,7 +41,7 @@ package schema
 
 import (
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 	"github.com/admission-gateway/gateway/internal/schema/keyword"
 	"github.com/admission-gateway/gateway/internal/schema/list"
 	"github.com/admission-gateway/gateway/internal/schema/meta"
@@ -54,11 +54,11 @@ type Schema struct {
 	notes    *document.Noter // the author of the notes of its walks, see marks.go
 	resource bool            // kind, apiVersion and metadata are implied
 	scale    *scale
-	meta     *Shape             // of every metadata; nil if no object has one
-	metadata *meta.Rules        // nil: the root's metadata is not checked
-	derived  []Derived          // in the order in which they are set
-	check    *jsonschema.Schema // says which values are valid; nil if the shapes do
-	use      jsonschema.Use     // what the values are, to check
+	meta     *Shape        // of every metadata; nil if no object has one
+	metadata *meta.Rules   // nil: the root's metadata is not checked
+	derived  []Derived     // in the order in which they are set
+	check    *graph.Schema // says which values are valid; nil if the shapes do
+	use      graph.Use     // what the values are, to check
 	// spelling is set if Prune can find only misspelled names.
 	spelling *document.Spelling
 }
@@ -101,10 +101,10 @@ type Shape struct {
 	form document.Form // by which Prune goes through a value
 
 	rules    *celRules
-	def      []byte             // the default of this value, complete, as JSON, or nil
-	typeName string             // what messages call its type: 'integer', 'integer or string'; "" if it may have any
-	extra    *extra             // the gateway's own keywords, about it and what is in it; nil if there are none
-	check    *jsonschema.Schema // says which values are valid; nil if the shape does
+	def      []byte        // the default of this value, complete, as JSON, or nil
+	typeName string        // what messages call its type: 'integer', 'integer or string'; "" if it may have any
+	extra    *extra        // the gateway's own keywords, about it and what is in it; nil if there are none
+	check    *graph.Schema // says which values are valid; nil if the shape does
 	merging  merging
 }
 

@@ -10,7 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 	"github.com/admission-gateway/gateway/internal/schema/schematest"
 )
 
@@ -37,7 +37,7 @@ func FuzzSpellingChangesNothing(f *testing.F) {
 func spellingChangesNothing(t *testing.T, seed uint64) (kept, misspelled int) {
 	g := schematest.New(seed)
 	props := g.Schema()
-	s, _, errs := CompileModel(described(g, props), Options{Check: jsonschema.Anything()})
+	s, _, errs := CompileModel(described(g, props), Options{Check: graph.Anything()})
 	if len(errs) > 0 {
 		t.Fatalf("seed %d: %v", seed, errs)
 	}

@@ -1,4 +1,4 @@
-package jsonschema_test
+package graph_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // The short way says of no value that it is right of which the walk says what is wrong, whatever the values are used for.
@@ -32,41 +32,41 @@ func TestGlances(t *testing.T) {
 		`"abcdefghi"`, `"\n"`, `{}`, `[]`,
 	}
 	for _, of := range []struct {
-		dialect jsonschema.Dialect
+		dialect graph.Dialect
 		schema  string
 		right   int // of the values
 	}{
-		{jsonschema.Draft2020, `{"type":"string"}`, 9},
-		{jsonschema.Draft2020, `{"type":"string","minLength":2}`, 5},
-		{jsonschema.Draft2020, `{"type":"string","maxLength":2}`, 7},
-		{jsonschema.Draft2020, `{"type":"string","minLength":1,"maxLength":1}`, 3},
-		{jsonschema.Draft2020, `{"type":"string","pattern":"b"}`, 3},
-		{jsonschema.Draft2020, `{"type":["string","null"],"enum":["a",null]}`, 2},
-		{jsonschema.Draft2020, `{"type":["boolean","string"],"maxLength":1}`, 5},
-		{jsonschema.Draft2020, `{"type":"integer"}`, 15},
-		{jsonschema.Draft2020, `{"type":"number"}`, 16},
-		{jsonschema.Draft2020, `{"type":"integer","minimum":1,"maximum":2}`, 4},
-		{jsonschema.Draft2020, `{"type":"integer","exclusiveMinimum":1,"exclusiveMaximum":3}`, 2},
-		{jsonschema.Draft2020, `{"type":"number","minimum":0.5,"maximum":2.5}`, 5},
-		{jsonschema.Draft2020, `{"type":"integer","maximum":9223372036854775807}`, 13},
-		{jsonschema.Draft2020, `{"type":"integer","maximum":1e40}`, 15},
-		{jsonschema.Draft2020, `{"type":"integer","multipleOf":2}`, 7},
-		{jsonschema.Draft2020, `{"type":"integer","enum":[1,2]}`, 4},
-		{jsonschema.OpenAPI30, `{"type":"integer","format":"int32"}`, 9},
-		{jsonschema.OpenAPI30, `{"type":"integer","minimum":1,"exclusiveMinimum":true,"nullable":true}`, 10},
+		{graph.Draft2020, `{"type":"string"}`, 9},
+		{graph.Draft2020, `{"type":"string","minLength":2}`, 5},
+		{graph.Draft2020, `{"type":"string","maxLength":2}`, 7},
+		{graph.Draft2020, `{"type":"string","minLength":1,"maxLength":1}`, 3},
+		{graph.Draft2020, `{"type":"string","pattern":"b"}`, 3},
+		{graph.Draft2020, `{"type":["string","null"],"enum":["a",null]}`, 2},
+		{graph.Draft2020, `{"type":["boolean","string"],"maxLength":1}`, 5},
+		{graph.Draft2020, `{"type":"integer"}`, 15},
+		{graph.Draft2020, `{"type":"number"}`, 16},
+		{graph.Draft2020, `{"type":"integer","minimum":1,"maximum":2}`, 4},
+		{graph.Draft2020, `{"type":"integer","exclusiveMinimum":1,"exclusiveMaximum":3}`, 2},
+		{graph.Draft2020, `{"type":"number","minimum":0.5,"maximum":2.5}`, 5},
+		{graph.Draft2020, `{"type":"integer","maximum":9223372036854775807}`, 13},
+		{graph.Draft2020, `{"type":"integer","maximum":1e40}`, 15},
+		{graph.Draft2020, `{"type":"integer","multipleOf":2}`, 7},
+		{graph.Draft2020, `{"type":"integer","enum":[1,2]}`, 4},
+		{graph.OpenAPI30, `{"type":"integer","format":"int32"}`, 9},
+		{graph.OpenAPI30, `{"type":"integer","minimum":1,"exclusiveMinimum":true,"nullable":true}`, 10},
 	} {
 		d, err := document.Parse([]byte(`{"type":"object","properties":{"of":`+of.schema+`}}`), document.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := jsonschema.NewCompiler(d.Root(), of.dialect, func(jsonschema.Finding) {}).Compile(d.Root())
+		s := graph.NewCompiler(d.Root(), of.dialect, func(graph.Finding) {}).Compile(d.Root())
 		right := 0
 		for _, value := range values {
 			v, err := document.Parse([]byte(`{"of":`+value+`}`), document.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := s.Check(v.Root(), jsonschema.Requests), s.Walk(v.Root(), jsonschema.Requests)
+			got, want := s.Check(v.Root(), graph.Requests), s.Walk(v.Root(), graph.Requests)
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s of %s: got %v, want %v", of.schema, value, got, want)
 			}
@@ -103,14 +103,14 @@ func fitsAsWalked(t *testing.T, seed uint64) (valid int) {
 		t.Fatal(err)
 	}
 	defer d.Release()
-	dialect := [...]jsonschema.Dialect{jsonschema.OpenAPI30, jsonschema.OpenAPI31, jsonschema.Draft2020}[g.IntN(3)]
-	s := jsonschema.NewCompiler(d.Root(), dialect, func(jsonschema.Finding) {}).Compile(d.Root())
+	dialect := [...]graph.Dialect{graph.OpenAPI30, graph.OpenAPI31, graph.Draft2020}[g.IntN(3)]
+	s := graph.NewCompiler(d.Root(), dialect, func(graph.Finding) {}).Compile(d.Root())
 	for range 12 {
 		v, err := document.Parse(g.value(3), document.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, use := range []jsonschema.Use{jsonschema.Requests, jsonschema.Patched, jsonschema.Answers, jsonschema.Partial} {
+		for _, use := range []graph.Use{graph.Requests, graph.Patched, graph.Answers, graph.Partial} {
 			got, want := s.Check(v.Root(), use), s.Walk(v.Root(), use)
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("seed %d: %s\nvalue %s for use %d: got %v, want %v", seed, raw, v.Root().Raw(), use, got, want)

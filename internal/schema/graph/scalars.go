@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"regexp"
@@ -55,7 +55,7 @@ func (f *filler) impossible() {
 
 // lists makes one schema of alternatives that only list values; nil if they do not, or if
 // a value would match two of which one must.
-func lists(branches []document.Node, isOne bool) *schema {
+func lists(branches []document.Node, isOne bool) *node {
 	var all []document.Node
 	for _, b := range branches {
 		var own []document.Node
@@ -77,7 +77,7 @@ func lists(branches []document.Node, isOne bool) *schema {
 		}
 		all = append(all, own...)
 	}
-	return &schema{accepts: anyKind, enum: enumerationOf(all, nil), isDirect: true}
+	return &node{accepts: anyKind, enum: enumerationOf(all, nil), isDirect: true}
 }
 
 // manyListed is how many values of alternatives are compared with each other.

@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -127,7 +127,7 @@ func (w *walk) patterned(o *objectRules, v document.Node) (isDescribed, ok bool)
 }
 
 // named checks the name of a member.
-func (w *walk) named(s *schema, of, v document.Node) bool {
+func (w *walk) named(s *node, of, v document.Node) bool {
 	text := document.AppendString(nil, v.Key())
 	d, err := document.Parse(text, document.Limits{Bytes: len(text)})
 	if err == nil {
@@ -184,7 +184,7 @@ func (w *walk) isExcused(v document.Node, name document.Name) bool {
 	return false
 }
 
-func (s *schema) excuses(name document.Name, use Use, depth int) bool {
+func (s *node) excuses(name document.Name, use Use, depth int) bool {
 	if o := s.object; o != nil {
 		if i := o.names.Index(name.String()); i >= 0 && o.properties[i].schema.isVoid(use) {
 			return true
@@ -202,7 +202,7 @@ func (s *schema) excuses(name document.Name, use Use, depth int) bool {
 }
 
 // isVoid reports whether a required value may be missing in a use.
-func (s *schema) isVoid(use Use) bool {
+func (s *node) isVoid(use Use) bool {
 	return s != nil && (s.isReadOnly && use != Answers || s.isWriteOnly && use != Requests)
 }
 

@@ -1,4 +1,4 @@
-package jsonschema_test
+package graph_test
 
 import (
 	"fmt"
@@ -7,23 +7,23 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // compile compiles the component S of a document, with its findings as they read.
-func compile(t testing.TB, dialect jsonschema.Dialect, components string) (*jsonschema.Schema, []string) {
+func compile(t testing.TB, dialect graph.Dialect, components string) (*graph.Schema, []string) {
 	t.Helper()
 	d, err := document.Parse([]byte(`{"components":{"schemas":`+components+`}}`), document.Limits{})
 	if err != nil {
 		t.Fatalf("%s: %v", components, err)
 	}
 	t.Cleanup(d.Release)
-	n, err := jsonschema.Resolve(d.Root(), "#/components/schemas/S")
+	n, err := graph.Resolve(d.Root(), "#/components/schemas/S")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	s := jsonschema.NewCompiler(d.Root(), dialect, func(f jsonschema.Finding) {
+	s := graph.NewCompiler(d.Root(), dialect, func(f graph.Finding) {
 		severity := "warning"
 		if f.Error {
 			severity = "error"
@@ -35,7 +35,7 @@ func compile(t testing.TB, dialect jsonschema.Dialect, components string) (*json
 }
 
 // said is what is wrong with a value.
-func said(t testing.TB, s *jsonschema.Schema, value string, use jsonschema.Use) []string {
+func said(t testing.TB, s *graph.Schema, value string, use graph.Use) []string {
 	t.Helper()
 	v, err := document.Parse([]byte(value), document.Limits{})
 	if err != nil {
@@ -57,28 +57,28 @@ func TestFailures(t *testing.T) {
 		"Circle":{"allOf":[{"$ref":"#/components/schemas/Base"},{"properties":{"radius":{"type":"number"}},"required":["radius"]}]}`
 	for _, tt := range []struct {
 		name    string
-		dialect jsonschema.Dialect
+		dialect graph.Dialect
 		schemas string
-		use     jsonschema.Use
+		use     graph.Use
 		value   string
 		want    []string
 	}{
 		{name: "type", schemas: `{"S":{"type":"string"}}`, value: `1`, want: []string{`<nil>: Invalid value: "integer": must be of type string`}},
 		{name: "null", schemas: `{"S":{"properties":{"a":{"type":"string"}}}}`, value: `{"a":null}`, want: []string{`a: Invalid value: "null": must be of type string`}},
-		{name: "nullable in 3.0", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"type":"string","enum":["a"],"nullable":true}}`, value: `null`},
-		{name: "nullable beside a reference in allOf", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"nullable":true,"allOf":[{"$ref":"#/components/schemas/T"}]},"T":{"type":"object"}}`, value: `null`},
-		{name: "null in no alternative", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"oneOf":[{"type":"object"},{"type":"string","maxLength":3}]}}`, value: `null`, want: []string{
+		{name: "nullable in 3.0", dialect: graph.OpenAPI30, schemas: `{"S":{"type":"string","enum":["a"],"nullable":true}}`, value: `null`},
+		{name: "nullable beside a reference in allOf", dialect: graph.OpenAPI30, schemas: `{"S":{"nullable":true,"allOf":[{"$ref":"#/components/schemas/T"}]},"T":{"type":"object"}}`, value: `null`},
+		{name: "null in no alternative", dialect: graph.OpenAPI30, schemas: `{"S":{"oneOf":[{"type":"object"},{"type":"string","maxLength":3}]}}`, value: `null`, want: []string{
 			`<nil>: Invalid value: must match exactly one of the alternatives in 'oneOf', and matches none`, `<nil>: Invalid value: "null": must be of type object`,
 		}},
 		{name: "nullable says nothing in JSON Schema", schemas: `{"S":{"type":"string","nullable":true}}`, value: `null`, want: []string{`<nil>: Invalid value: "null": must be of type string`}},
-		{name: "nothing counts beside $ref in 3.0", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/T","type":"string"},"T":{"type":"integer"}}`, value: `1`},
-		{name: "exclusiveMinimum in 3.0", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"minimum":1,"exclusiveMinimum":true,"maximum":3,"exclusiveMaximum":false}}`, value: `1.0`, want: []string{`<nil>: Invalid value: 1.0: must be greater than 1`}},
-		{name: "exclusiveMinimum in 3.1", dialect: jsonschema.OpenAPI31, schemas: `{"S":{"minimum":1,"exclusiveMinimum":2}}`, value: `2`, want: []string{`<nil>: Invalid value: 2: must be greater than 2`}},
+		{name: "nothing counts beside $ref in 3.0", dialect: graph.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/T","type":"string"},"T":{"type":"integer"}}`, value: `1`},
+		{name: "exclusiveMinimum in 3.0", dialect: graph.OpenAPI30, schemas: `{"S":{"minimum":1,"exclusiveMinimum":true,"maximum":3,"exclusiveMaximum":false}}`, value: `1.0`, want: []string{`<nil>: Invalid value: 1.0: must be greater than 1`}},
+		{name: "exclusiveMinimum in 3.1", dialect: graph.OpenAPI31, schemas: `{"S":{"minimum":1,"exclusiveMinimum":2}}`, value: `2`, want: []string{`<nil>: Invalid value: 2: must be greater than 2`}},
 		{name: "exact numbers", schemas: `{"S":{"maximum":9007199254740992,"multipleOf":0.01}}`, value: `9007199254740992.001`, want: []string{`<nil>: Invalid value: 9007199254740992.001: must be less than or equal to 9007199254740992`, `<nil>: Invalid value: 9007199254740992.001: must be a multiple of 0.01`}},
 		{name: "whole numbers", schemas: `{"S":{"items":{"type":"integer"}}}`, value: `[1e3, 1.0, 100000000000000000000, 1.5]`, want: []string{`[3]: Invalid value: "number": must be of type integer`}},
-		{name: "formats of numbers", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"items":{"type":"integer","format":"int32"}}}`, value: `[2147483647, 2147483648]`, want: []string{`[1]: Invalid value: 2147483648: must be between -2147483648 and 2147483647, inclusive`}},
-		{name: "int64", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"items":{"type":"integer","format":"int64"}}}`, value: `[9223372036854775807, 9223372036854775808]`, want: []string{`[1]: Invalid value: 9223372036854775808: must be between -9223372036854775808 and 9223372036854775807, inclusive`}},
-		{name: "format", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"format":"uuid"}}`, value: `"x"`, want: []string{`<nil>: Invalid value: "x": must be a valid 'uuid'`}},
+		{name: "formats of numbers", dialect: graph.OpenAPI30, schemas: `{"S":{"items":{"type":"integer","format":"int32"}}}`, value: `[2147483647, 2147483648]`, want: []string{`[1]: Invalid value: 2147483648: must be between -2147483648 and 2147483647, inclusive`}},
+		{name: "int64", dialect: graph.OpenAPI30, schemas: `{"S":{"items":{"type":"integer","format":"int64"}}}`, value: `[9223372036854775807, 9223372036854775808]`, want: []string{`[1]: Invalid value: 9223372036854775808: must be between -9223372036854775808 and 9223372036854775807, inclusive`}},
+		{name: "format", dialect: graph.OpenAPI30, schemas: `{"S":{"format":"uuid"}}`, value: `"x"`, want: []string{`<nil>: Invalid value: "x": must be a valid 'uuid'`}},
 		{name: "format is an annotation", schemas: `{"S":{"format":"uuid"}}`, value: `"x"`},
 		{name: "members", schemas: `{"S":{"type":"object","required":["a","b"],"properties":{"a":{"maxLength":2}},"additionalProperties":{"type":"integer"},"maxProperties":2}}`, value: `{"a":"abc","x/y":"z","q":1}`,
 			want: []string{`<nil>: Too many: 3: must have at most 2 properties`, `a: Too long: must be at most 2 characters`, `[x/y]: Invalid value: "string": must be of type integer`, `b: Required value`}},
@@ -99,19 +99,19 @@ func TestFailures(t *testing.T) {
 		{name: "not", schemas: `{"S":{"not":{"type":"string"}}}`, value: `"a"`, want: []string{`<nil>: Invalid value: must not match the schema in 'not'`}},
 		{name: "recursion", schemas: `{"S":{"properties":{"next":{"$ref":"#/components/schemas/S"},"n":{"type":"integer"}}}}`, value: `{"next":{"next":{"n":"x"}}}`, want: []string{`next.next.n: Invalid value: "string": must be of type integer`}},
 		{name: "a schema that refers to itself", schemas: `{"S":{"allOf":[{"$ref":"#/components/schemas/S"},{"type":"string"}]}}`, value: `1`, want: []string{`<nil>: Invalid value: "integer": must be of type string`}},
-		{name: "discriminator by enum", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"}]},` + pets + `}`, value: `{"kind":"lion","lives":"x"}`, want: []string{`lives: Invalid value: "string": must be of type integer`}},
-		{name: "discriminator without match", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"}]},` + pets + `}`, value: `{"kind":"Cat"}`, want: []string{`kind: Unsupported value: "Cat": supported values: "cat", "lion", "dog"`}},
-		{name: "discriminator that is missing", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"}]},` + pets + `}`, value: `{}`, want: []string{`kind: Required value`}},
-		{name: "discriminator that may be missing", dialect: jsonschema.OpenAPI31, schemas: `{"S":{"discriminator":{"propertyName":"kind","defaultMapping":"A"},"oneOf":[{"$ref":"#/components/schemas/A"},{"$ref":"#/components/schemas/B"}]},"A":{"type":"object","required":["n"]},"B":{"type":"object","required":["kind"]}}`, value: `{"n":1}`},
-		{name: "discriminator with mapping", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind","mapping":{"c":"#/components/schemas/A","d":"B"}},"oneOf":[{"$ref":"#/components/schemas/A"},{"$ref":"#/components/schemas/B"}]},"A":{"type":"object","properties":{"n":{"type":"integer"}}},"B":{"type":"object"}}`, value: `{"kind":"c","n":"x"}`, want: []string{`n: Invalid value: "string": must be of type integer`}},
-		{name: "discriminator by name", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"anyOf":[{"$ref":"#/components/schemas/A"},{"$ref":"#/components/schemas/B"}]},"A":{"type":"object","properties":{"n":{"type":"integer"}}},"B":{"type":"object"}}`, value: `{"kind":"A","n":"x"}`, want: []string{`n: Invalid value: "string": must be of type integer`}},
-		{name: "discriminator of schemas that extend", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/Base"},` + shapes + `}`, value: `{"kind":"Circle","radius":"x"}`, want: []string{`radius: Invalid value: "string": must be of type number`}},
-		{name: "one that extends", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/Circle"},` + shapes + `}`, value: `{"kind":"any","radius":1}`},
-		{name: "a base that nothing of that name extends", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/Base"},` + shapes + `}`, value: `{"kind":"Square"}`, want: []string{`kind: Unsupported value: "Square": supported values: "Base", "Circle"`}},
-		{name: "readOnly may be missing in requests", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"required":["id"],"allOf":[{"$ref":"#/components/schemas/T"}]},"T":{"required":["id","n"],"properties":{"id":{"type":"string","readOnly":true},"n":{}}}}`, value: `{}`, want: []string{`n: Required value`}},
-		{name: "readOnly by a schema around", dialect: jsonschema.OpenAPI30, schemas: `{"S":{"properties":{"id":{"readOnly":true}},"allOf":[{"required":["id"]}]}}`, value: `{}`},
-		{name: "readOnly is required in answers", dialect: jsonschema.OpenAPI30, use: jsonschema.Answers, schemas: `{"S":{"required":["id","secret"],"properties":{"id":{"readOnly":true},"secret":{"writeOnly":true}}}}`, value: `{}`, want: []string{`id: Required value`}},
-		{name: "writeOnly may be missing in results of patches", dialect: jsonschema.OpenAPI30, use: jsonschema.Patched, schemas: `{"S":{"required":["id","secret"],"properties":{"id":{"readOnly":true},"secret":{"writeOnly":true}}}}`, value: `{}`},
+		{name: "discriminator by enum", dialect: graph.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"}]},` + pets + `}`, value: `{"kind":"lion","lives":"x"}`, want: []string{`lives: Invalid value: "string": must be of type integer`}},
+		{name: "discriminator without match", dialect: graph.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"}]},` + pets + `}`, value: `{"kind":"Cat"}`, want: []string{`kind: Unsupported value: "Cat": supported values: "cat", "lion", "dog"`}},
+		{name: "discriminator that is missing", dialect: graph.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"}]},` + pets + `}`, value: `{}`, want: []string{`kind: Required value`}},
+		{name: "discriminator that may be missing", dialect: graph.OpenAPI31, schemas: `{"S":{"discriminator":{"propertyName":"kind","defaultMapping":"A"},"oneOf":[{"$ref":"#/components/schemas/A"},{"$ref":"#/components/schemas/B"}]},"A":{"type":"object","required":["n"]},"B":{"type":"object","required":["kind"]}}`, value: `{"n":1}`},
+		{name: "discriminator with mapping", dialect: graph.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind","mapping":{"c":"#/components/schemas/A","d":"B"}},"oneOf":[{"$ref":"#/components/schemas/A"},{"$ref":"#/components/schemas/B"}]},"A":{"type":"object","properties":{"n":{"type":"integer"}}},"B":{"type":"object"}}`, value: `{"kind":"c","n":"x"}`, want: []string{`n: Invalid value: "string": must be of type integer`}},
+		{name: "discriminator by name", dialect: graph.OpenAPI30, schemas: `{"S":{"discriminator":{"propertyName":"kind"},"anyOf":[{"$ref":"#/components/schemas/A"},{"$ref":"#/components/schemas/B"}]},"A":{"type":"object","properties":{"n":{"type":"integer"}}},"B":{"type":"object"}}`, value: `{"kind":"A","n":"x"}`, want: []string{`n: Invalid value: "string": must be of type integer`}},
+		{name: "discriminator of schemas that extend", dialect: graph.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/Base"},` + shapes + `}`, value: `{"kind":"Circle","radius":"x"}`, want: []string{`radius: Invalid value: "string": must be of type number`}},
+		{name: "one that extends", dialect: graph.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/Circle"},` + shapes + `}`, value: `{"kind":"any","radius":1}`},
+		{name: "a base that nothing of that name extends", dialect: graph.OpenAPI30, schemas: `{"S":{"$ref":"#/components/schemas/Base"},` + shapes + `}`, value: `{"kind":"Square"}`, want: []string{`kind: Unsupported value: "Square": supported values: "Base", "Circle"`}},
+		{name: "readOnly may be missing in requests", dialect: graph.OpenAPI30, schemas: `{"S":{"required":["id"],"allOf":[{"$ref":"#/components/schemas/T"}]},"T":{"required":["id","n"],"properties":{"id":{"type":"string","readOnly":true},"n":{}}}}`, value: `{}`, want: []string{`n: Required value`}},
+		{name: "readOnly by a schema around", dialect: graph.OpenAPI30, schemas: `{"S":{"properties":{"id":{"readOnly":true}},"allOf":[{"required":["id"]}]}}`, value: `{}`},
+		{name: "readOnly is required in answers", dialect: graph.OpenAPI30, use: graph.Answers, schemas: `{"S":{"required":["id","secret"],"properties":{"id":{"readOnly":true},"secret":{"writeOnly":true}}}}`, value: `{}`, want: []string{`id: Required value`}},
+		{name: "writeOnly may be missing in results of patches", dialect: graph.OpenAPI30, use: graph.Patched, schemas: `{"S":{"required":["id","secret"],"properties":{"id":{"readOnly":true},"secret":{"writeOnly":true}}}}`, value: `{}`},
 		{name: "expressions of ECMA-262", schemas: `{"S":{"items":{"pattern":"^[\\s\\u00e4]\\cA\\/[^]$"}}}`, value: `["\u00a0\u0001/\n","ä\u0001/x","x\u0001/x"]`, want: []string{"[2]: Invalid value: \"x\\x01/x\": must match the regular expression '^[\\s\\u00e4]\\cA\\/[^]$'"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestFailures(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	for _, tt := range []struct {
-		dialect jsonschema.Dialect
+		dialect graph.Dialect
 		schema  string
 		want    []string
 	}{
@@ -141,7 +141,7 @@ func TestFindings(t *testing.T) {
 			"warning: S.required: is null and says nothing: leave it out",
 		}},
 		{schema: `{"not":"text"}`, want: []string{"error: S.not: must be a schema: an object, or 'true' or 'false'"}},
-		{schema: `{"nullable":"maybe"}`, dialect: jsonschema.OpenAPI30, want: []string{"warning: S.nullable: must be 'true' or 'false'"}},
+		{schema: `{"nullable":"maybe"}`, dialect: graph.OpenAPI30, want: []string{"warning: S.nullable: must be 'true' or 'false'"}},
 		{schema: `{"maxLength":"x","minItems":-1,"minProperties":1.5}`, want: []string{"error: S.maxLength: must be an integer of at least 0", "error: S.minItems: must be an integer of at least 0", "error: S.minProperties: must be an integer of at least 0"}},
 		{schema: `{"minimum":"1","multipleOf":0}`, want: []string{"error: S.minimum: must be a number", "error: S.multipleOf: must be a number greater than 0, of at most 19 digits"}},
 		{schema: `{"type":"text"}`, want: []string{"error: S.type: must be a type of JSON Schema, such as 'string'"}},
@@ -154,14 +154,14 @@ func TestFindings(t *testing.T) {
 		{schema: `{"$ref":"#/components/schemas/S"}`, want: []string{"warning: S: must not refer to itself by way of '$ref' and 'allOf' alone; this is not enforced"}},
 		{schema: `{"not":{"$ref":"#/components/schemas/S"}}`, want: []string{"error: S: must not refer to itself by way of 'not' or 'if'"}},
 		{schema: `{"pattern":"(?=a)b"}`, want: []string{"warning: S.pattern: is not enforced, because the expression is not one of RE2: invalid or unsupported Perl syntax: `(?=`"}},
-		{schema: `{"format":"moon"}`, dialect: jsonschema.OpenAPI31, want: []string{"warning: S.format: the format 'moon' is not enforced"}},
-		{schema: `{"$ref":"#/components/schemas/S/properties/a","type":"string","properties":{"a":{}}}`, dialect: jsonschema.OpenAPI30, want: []string{
+		{schema: `{"format":"moon"}`, dialect: graph.OpenAPI31, want: []string{"warning: S.format: the format 'moon' is not enforced"}},
+		{schema: `{"$ref":"#/components/schemas/S/properties/a","type":"string","properties":{"a":{}}}`, dialect: graph.OpenAPI30, want: []string{
 			"warning: S.properties: does not count beside '$ref' in OpenAPI 3.0: put both into an 'allOf'", "warning: S.type: does not count beside '$ref' in OpenAPI 3.0: put both into an 'allOf'"}},
 		{schema: `{"divisibleBy":2,"x-internal":true,"title":"T"}`, want: []string{"warning: S.divisibleBy: the keyword 'divisibleBy' is not enforced"}},
-		{schema: `{"discriminator":"kind"}`, dialect: jsonschema.OpenAPI30, want: []string{"warning: S.discriminator: must have the name of a property as `propertyName`; the alternatives are told apart without it"}},
-		{schema: `{"discriminator":{"propertyName":"kind","defaultMapping":"T"},"oneOf":[{"type":"object"},{"type":"string"}]}`, dialect: jsonschema.OpenAPI31, want: []string{
+		{schema: `{"discriminator":"kind"}`, dialect: graph.OpenAPI30, want: []string{"warning: S.discriminator: must have the name of a property as `propertyName`; the alternatives are told apart without it"}},
+		{schema: `{"discriminator":{"propertyName":"kind","defaultMapping":"T"},"oneOf":[{"type":"object"},{"type":"string"}]}`, dialect: graph.OpenAPI31, want: []string{
 			"warning: S.discriminator.defaultMapping: the alternatives are told apart by their schemas, whatever the discriminator names"}},
-		{schema: `{"properties":{"kind":{"enum":["a"]}},"discriminator":{"propertyName":"kind","mapping":{"b":"#/components/schemas/S/items"}},"oneOf":[{"properties":{"kind":{"enum":["b"]}}},{"properties":{"kind":{"enum":["c"]}}}]}`, dialect: jsonschema.OpenAPI31, want: []string{
+		{schema: `{"properties":{"kind":{"enum":["a"]}},"discriminator":{"propertyName":"kind","mapping":{"b":"#/components/schemas/S/items"}},"oneOf":[{"properties":{"kind":{"enum":["b"]}}},{"properties":{"kind":{"enum":["c"]}}}]}`, dialect: graph.OpenAPI31, want: []string{
 			"warning: S.discriminator: names no value that the property 'kind' may have; the alternatives are told apart without it"}},
 	} {
 		t.Run(tt.schema, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestFindings(t *testing.T) {
 
 // Alternatives that lead to alternatives for ever are refused, not followed.
 func TestWorkIsBounded(t *testing.T) {
-	s, found := compile(t, jsonschema.Draft2020, `{"S":{"oneOf":[
+	s, found := compile(t, graph.Draft2020, `{"S":{"oneOf":[
 		{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S"}},"required":["a","x"]},
 		{"type":"object","properties":{"a":{"$ref":"#/components/schemas/S"}},"required":["a","y"]},
 		{"type":"integer"}]}}`)
@@ -182,23 +182,23 @@ func TestWorkIsBounded(t *testing.T) {
 		t.Fatal(found)
 	}
 	want := []string{"<nil>: Invalid value: must take less work to validate: the alternatives of the schema that the value may match are too many"}
-	if got := said(t, s, strings.Repeat(`{"a":`, 40)+"1"+strings.Repeat("}", 40), jsonschema.Requests); !slices.Equal(got, want) {
+	if got := said(t, s, strings.Repeat(`{"a":`, 40)+"1"+strings.Repeat("}", 40), graph.Requests); !slices.Equal(got, want) {
 		t.Errorf("said %q\nwant %q", got, want)
 	}
-	if got := said(t, s, `{"a":{"a":1,"x":1},"y":1}`, jsonschema.Requests); got != nil {
+	if got := said(t, s, `{"a":{"a":1,"x":1},"y":1}`, graph.Requests); got != nil {
 		t.Errorf("said %q of a value that is right", got)
 	}
 }
 
 // Failures are kept up to a bound, and counted beyond it.
 func TestFailuresAreBounded(t *testing.T) {
-	s, _ := compile(t, jsonschema.Draft2020, `{"S":{"items":{"type":"string"}}}`)
+	s, _ := compile(t, graph.Draft2020, `{"S":{"items":{"type":"string"}}}`)
 	v, err := document.Parse([]byte("["+strings.Repeat("1,", 999)+"1]"), document.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Release()
-	if r := s.Check(v.Root(), jsonschema.Requests); len(r.Failures) != jsonschema.MaxFailures || r.More != 1000-jsonschema.MaxFailures {
+	if r := s.Check(v.Root(), graph.Requests); len(r.Failures) != graph.MaxFailures || r.More != 1000-graph.MaxFailures {
 		t.Errorf("%d failures and %d more", len(r.Failures), r.More)
 	}
 }
@@ -219,7 +219,7 @@ const orders = `{"S":{"type":"object","required":["id","customer","lines"],"addi
 
 // A value that is right is found to be so without allocating.
 func TestRightValuesAllocateNothing(t *testing.T) {
-	s, found := compile(t, jsonschema.OpenAPI31, orders)
+	s, found := compile(t, graph.OpenAPI31, orders)
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
@@ -228,16 +228,16 @@ func TestRightValuesAllocateNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Release()
-	if r := s.Check(v.Root(), jsonschema.Requests); !r.Valid() {
+	if r := s.Check(v.Root(), graph.Requests); !r.Valid() {
 		t.Fatal(r.Failures)
 	}
-	if n := testing.AllocsPerRun(100, func() { s.Check(v.Root(), jsonschema.Requests) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { s.Check(v.Root(), graph.Requests) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func BenchmarkCheck(b *testing.B) {
-	s, _ := compile(b, jsonschema.OpenAPI31, orders)
+	s, _ := compile(b, graph.OpenAPI31, orders)
 	v, err := document.Parse([]byte(order), document.Limits{})
 	if err != nil {
 		b.Fatal(err)
@@ -246,6 +246,6 @@ func BenchmarkCheck(b *testing.B) {
 	b.SetBytes(int64(len(order)))
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Check(v.Root(), jsonschema.Requests)
+		s.Check(v.Root(), graph.Requests)
 	}
 }

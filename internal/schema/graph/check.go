@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -35,7 +35,7 @@ const tooMuch = "must take less work to validate: the alternatives of the schema
 
 // check reports whether a schema takes a value, and unless it probes adds what is wrong. What it
 // finds to describe of the members or items is marked.
-func (w *walk) check(s *schema, v document.Node, m markers) bool {
+func (w *walk) check(s *node, v document.Node, m markers) bool {
 	kind := v.Kind()
 	if s.isPlain && s.accepts.has(kind) {
 		w.score++
@@ -92,7 +92,7 @@ func (w *walk) check(s *schema, v document.Node, m markers) bool {
 }
 
 // typed checks the type.
-func (w *walk) typed(s *schema, v document.Node, kind document.Kind) bool {
+func (w *walk) typed(s *node, v document.Node, kind document.Kind) bool {
 	if s.accepts.has(kind) && (!s.isWhole || kind != document.Number || v.IsWhole()) {
 		w.score++
 		return true
@@ -104,9 +104,9 @@ func (w *walk) typed(s *schema, v document.Node, kind document.Kind) bool {
 }
 
 // inside checks what a schema says beside type and enumeration.
-func (w *walk) inside(s *schema, v document.Node, kind document.Kind, m markers, ok bool) bool {
+func (w *walk) inside(s *node, v document.Node, kind document.Kind, m markers, ok bool) bool {
 	outer := m
-	var unevaluated *schema
+	var unevaluated *node
 	switch {
 	case kind == document.Object && s.object != nil:
 		unevaluated = s.object.unevaluated
@@ -148,7 +148,7 @@ func (w *walk) inside(s *schema, v document.Node, kind document.Kind, m markers,
 }
 
 // rest checks the members or items that nothing else of the schema describes.
-func (w *walk) rest(s *schema, v document.Node, m markers) bool {
+func (w *walk) rest(s *node, v document.Node, m markers) bool {
 	ok, i := true, 0
 	for c := v.Children(); c.Valid(); c.Next() {
 		if !w.isMarked(m, i) {
@@ -163,7 +163,7 @@ func (w *walk) rest(s *schema, v document.Node, m markers) bool {
 }
 
 // other checks a member or item by a schema for those that are not described.
-func (w *walk) other(s *schema, of, v document.Node, index int) bool {
+func (w *walk) other(s *node, of, v document.Node, index int) bool {
 	w.frames[len(w.frames)-1].index = index
 	if !s.isNever {
 		return w.check(s, v, none)
@@ -179,7 +179,7 @@ func (w *walk) other(s *schema, of, v document.Node, index int) bool {
 }
 
 // isActive reports whether the schema is being applied to the value.
-func (w *walk) isActive(s *schema, v document.Node) bool {
+func (w *walk) isActive(s *node, v document.Node) bool {
 	for i := len(w.frames) - 1; i >= 0 && w.frames[i].node == v; i-- {
 		if w.frames[i].schema == s {
 			return true

@@ -1,4 +1,4 @@
-// Package jsonschema compiles the schemas of a document of JSON, which are of JSON Schema 2020-12
+// Package graph compiles the schemas of a document of JSON, which are of JSON Schema 2020-12
 // or of OpenAPI's dialects of it, to a graph that values are checked against: each schema once,
 // references as pointers, without maps, reflection or allocation while values are right.
 //
@@ -21,7 +21,7 @@
 // A schema may refer to itself, and the depth of values bounds how often that is followed. One that
 // refers to itself for the same value says nothing more there. The work of a walk is bounded: a
 // value that takes more is refused.
-package jsonschema
+package graph
 
 import (
 	"net/url"
@@ -36,15 +36,15 @@ import (
 // choice is OpenAPI's discriminator: a member that names which of several schemas holds.
 type choice struct {
 	property document.Name
-	values   []string    // of the member, as messages list them
-	schemas  [][]*schema // by the index of the value
-	isOne    bool        // exactly one of several schemas with the same value must match
+	values   []string  // of the member, as messages list them
+	schemas  [][]*node // by the index of the value
+	isOne    bool      // exactly one of several schemas with the same value must match
 	// all are the alternatives, for what is no object or lacks the member; nil for a schema that
 	// others extend.
 	all *group
 }
 
-func (c *choice) each(visit func(*schema)) {
+func (c *choice) each(visit func(*node)) {
 	for _, schemas := range c.schemas {
 		for _, s := range schemas {
 			visit(s)
@@ -57,7 +57,7 @@ func (c *choice) each(visit func(*schema)) {
 	}
 }
 
-func (c *choice) add(value string, s *schema) {
+func (c *choice) add(value string, s *node) {
 	i := slices.Index(c.values, value)
 	if i < 0 {
 		i = len(c.values)
@@ -109,7 +109,7 @@ type Finding struct {
 
 // Schema is a compiled schema. It is immutable, and keeps nothing of the document.
 type Schema struct {
-	root   *schema
+	root   *node
 	except *document.Names // see Except
 	files  *document.Names // see WithFiles
 }
@@ -141,12 +141,12 @@ type Member struct {
 
 // Compose makes the schema of an object of objects, of which each member has a schema of its own.
 func Compose(members []Member) *Schema {
-	root := &schema{accepts: anyKind, object: newObject(), isFramed: true}
-	places := map[string]*schema{}
+	root := &node{accepts: anyKind, object: newObject(), isFramed: true}
+	places := map[string]*node{}
 	for _, m := range members {
 		at := places[m.Place]
 		if at == nil {
-			at = &schema{accepts: anyKind, object: newObject(), isFramed: true}
+			at = &node{accepts: anyKind, object: newObject(), isFramed: true}
 			places[m.Place] = at
 			root.object.properties = append(root.object.properties, property{name: document.NewName(m.Place), schema: at})
 		}
@@ -164,7 +164,7 @@ func All(schemas ...*Schema) *Schema {
 	if len(schemas) == 1 {
 		return schemas[0]
 	}
-	root := &schema{accepts: anyKind, isFramed: true, logic: &logicRules{}}
+	root := &node{accepts: anyKind, isFramed: true, logic: &logicRules{}}
 	for _, s := range schemas {
 		root.logic.all = append(root.logic.all, s.root)
 	}
@@ -218,8 +218,8 @@ const anyKind kinds = 1<<document.Null | 1<<document.Bool | 1<<document.Number |
 
 func (k kinds) has(kind document.Kind) bool { return k>>kind&1 != 0 }
 
-// schema is one schema of the graph.
-type schema struct {
+// node is one schema of the graph.
+type node struct {
 	accepts kinds
 	isWhole bool // numbers must be whole
 	isPlain bool // the type is all that it says
@@ -232,8 +232,8 @@ type schema struct {
 	isFramed bool
 	// isDirect is set if fits can say of values that they are right.
 	isDirect bool
-	// isSettled is set once the schema is compiled with all that it leads to.
-	isSettled bool
+	// isComplete is set once the schema is compiled with all that it leads to.
+	isComplete bool
 	// isReadOnly and isWriteOnly are what its conjunction says.
 	isReadOnly, isWriteOnly bool
 
@@ -248,22 +248,22 @@ type schema struct {
 }
 
 // anything takes every value.
-var anything = &schema{accepts: anyKind, isPlain: true}
+var anything = &node{accepts: anyKind, isPlain: true}
 
 // logicRules are the keywords that apply other schemas to the same value.
 type logicRules struct {
-	all     []*schema // $ref among them
-	groups  []group   // anyOf and oneOf
-	not     []*schema
+	all     []*node // $ref among them
+	groups  []group // anyOf and oneOf
+	not     []*node
 	choices []*choice
 	dynamic []*dynamic
 
-	condition, then, otherwise *schema
+	condition, then, otherwise *node
 }
 
 // group is an anyOf or oneOf.
 type group struct {
-	branches []*schema
+	branches []*node
 	isOne    bool
 	// isLenient lets null match several branches of a oneOf: nullable is no alternative.
 	isLenient bool
@@ -275,42 +275,42 @@ type objectRules struct {
 	names       document.Names
 	required    int // how many of the properties
 	patterns    []patternRule
-	additional  *schema // nil if nothing is said
-	propertyIs  *schema // propertyNames
+	additional  *node // nil if nothing is said
+	propertyIs  *node // propertyNames
 	size        keyword.Size
 	dependents  []dependent
-	unevaluated *schema
+	unevaluated *node
 	walks       bool // members have to be looked at
 }
 
 // property is a member that a schema names.
 type property struct {
 	name       document.Name
-	schema     *schema // nil if its name is all that is said
+	schema     *node // nil if its name is all that is said
 	isRequired bool
 }
 
 type patternRule struct {
 	matches func(string) bool
-	schema  *schema
+	schema  *node
 }
 
 // dependent is what holds if a member is there.
 type dependent struct {
 	name     document.Name
 	required []document.Name
-	schema   *schema // nil for none
+	schema   *node // nil for none
 }
 
 // listRules are the keywords of lists.
 type listRules struct {
-	prefix           []*schema
-	items            *schema // of the other items; nil if nothing is said
-	contains         *schema
+	prefix           []*node
+	items            *node // of the other items; nil if nothing is said
+	contains         *node
 	minimum, maximum int // how many items `contains` is true of; -1 if there is no maximum
 	size             keyword.Size
 	isUnique         bool
-	unevaluated      *schema
+	unevaluated      *node
 }
 
 // resource is a part of the document with an identifier of its own, or the whole document.
@@ -325,18 +325,18 @@ type resource struct {
 // dynamicAnchor is a schema that a $dynamicRef may mean.
 type dynamicAnchor struct {
 	name   string
-	schema *schema
+	schema *node
 }
 
 // dynamic is a $dynamicRef: the schema with the anchor in the outermost resource that a walk came
 // through.
 type dynamic struct {
 	name     string
-	fallback *schema
+	fallback *node
 	all      []*resource // that have the anchor
 }
 
-func (d *dynamic) each(visit func(*schema)) {
+func (d *dynamic) each(visit func(*node)) {
 	for _, r := range d.all {
 		if s := r.dynamicSchema(d.name); s != nil {
 			visit(s)
@@ -344,7 +344,7 @@ func (d *dynamic) each(visit func(*schema)) {
 	}
 }
 
-func (r *resource) dynamicSchema(name string) *schema {
+func (r *resource) dynamicSchema(name string) *node {
 	if r == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ type Compiler struct {
 	dialect Dialect
 	report  func(Finding)
 
-	schemas   map[key]*schema
+	schemas   map[key]*node
 	queue     []queued
 	patterns  map[string]*pattern.Pattern
 	extends   map[string][]string // by component, the ones that it extends by allOf
@@ -35,7 +35,7 @@ type key struct {
 
 type queued struct {
 	node   document.Node
-	schema *schema
+	schema *node
 	isBase bool
 }
 
@@ -54,7 +54,7 @@ func (c *Compiler) gap(at document.Node, format string, args ...any) {
 func (c *Compiler) isOpenAPI() bool { return c.dialect != Draft2020 }
 
 // schema returns the schema of a node, which is filled later.
-func (c *Compiler) schema(n document.Node, isBase bool) *schema {
+func (c *Compiler) schema(n document.Node, isBase bool) *node {
 	for range maxRefs {
 		to := c.alias(n)
 		if !to.Valid() {
@@ -67,7 +67,7 @@ func (c *Compiler) schema(n document.Node, isBase bool) *schema {
 	if s := c.schemas[k]; s != nil {
 		return s
 	}
-	s := &schema{accepts: anyKind}
+	s := &node{accepts: anyKind}
 	c.schemas[k] = s
 	c.queue = append(c.queue, queued{n, s, isBase})
 	return s
@@ -120,7 +120,7 @@ func IsAnnotation(key string) bool {
 	return strings.HasPrefix(key, "x-")
 }
 
-func (s *schema) logical() *logicRules {
+func (s *node) logical() *logicRules {
 	if s.logic == nil {
 		s.logic = &logicRules{}
 	}
@@ -131,7 +131,7 @@ func (s *schema) logical() *logicRules {
 type filler struct {
 	*Compiler
 	at     document.Node
-	s      *schema
+	s      *node
 	isBase bool
 
 	named       map[string]int     // the properties, by name
@@ -169,7 +169,7 @@ func (f *filler) number() *keyword.Number {
 }
 
 // sub returns the schema of a subschema.
-func (f *filler) sub(n document.Node) *schema { return f.schema(n, false) }
+func (f *filler) sub(n document.Node) *node { return f.schema(n, false) }
 
 // isSchema reports whether a value is a schema, and says so if it is not.
 func (f *filler) isSchema(m document.Node) bool {
@@ -214,7 +214,7 @@ var zero = constant([]byte("0"))
 func constant(raw []byte) document.Node {
 	d, err := document.Parse(bytes.Clone(raw), document.Limits{Depth: 1 << 16})
 	if err != nil {
-		panic("jsonschema: a value of a document that is not JSON: " + err.Error())
+		panic("graph: a value of a document that is not JSON: " + err.Error())
 	}
 	return d.Root()
 }

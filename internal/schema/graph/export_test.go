@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import "github.com/admission-gateway/gateway/internal/document"
 

@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"sync"
@@ -41,28 +41,28 @@ func (w *walk) markAll(m markers, n int) {
 
 // walk is one check of a value.
 type walk struct {
-	use      Use
-	except   *document.Names // members of the whole whose values are not looked at; nil if there are none
-	files    *document.Names // members of the whole whose texts are names of files; nil if there are none
-	top      document.Node
-	frames   []frame
-	failures []Failure
-	more     int
-	probing  int  // nesting of checks that only ask whether, not what
-	choosing int  // nesting of alternatives
-	telling  int  // nesting of explanations
-	isWrong  bool // the short way has found that something is
-	score    int  // how much of the value is right
-	budget   int
-	marks    []uint64 // sets of members and items, see markers
-	items    list.Items
-	repeated []document.Node
-	decoded  []byte // of text
+	use        Use
+	except     *document.Names // members of the whole whose values are not looked at; nil if there are none
+	files      *document.Names // members of the whole whose texts are names of files; nil if there are none
+	top        document.Node
+	frames     []frame
+	failures   []Failure
+	more       int
+	probing    int  // nesting of checks that only ask whether, not what
+	choosing   int  // nesting of alternatives
+	explaining int  // nesting of explanations
+	isWrong    bool // the short way has found that something is
+	score      int  // how much of the value is right
+	budget     int
+	marks      []uint64 // sets of members and items, see markers
+	items      list.Items
+	repeated   []document.Node
+	decoded    []byte // of text
 }
 
 // frame is a schema and the value that is checked against it.
 type frame struct {
-	schema *schema
+	schema *node
 	node   document.Node
 	index  int // of the item of a list that is looked at
 }

@@ -1,4 +1,4 @@
-package jsonschema_test
+package graph_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	library "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // The verdict on a random value is the verdict of another validator of JSON Schema 2020-12.
@@ -67,7 +67,7 @@ func againstLibrary(t *testing.T, seed uint64) (compared, valid int) {
 		t.Fatal(err)
 	}
 	defer d.Release()
-	got := jsonschema.NewCompiler(d.Root(), jsonschema.Draft2020, func(f jsonschema.Finding) {
+	got := graph.NewCompiler(d.Root(), graph.Draft2020, func(f graph.Finding) {
 		t.Errorf("%s\n%s: %s", raw, f.At.Path(), f.Message)
 	}).Compile(d.Root())
 	for range 12 {
@@ -81,7 +81,7 @@ func againstLibrary(t *testing.T, seed uint64) (compared, valid int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := got.Check(v.Root(), jsonschema.Requests)
+		r := got.Check(v.Root(), graph.Requests)
 		if r.Valid() != (wrong == nil) {
 			t.Errorf("%s\nvalue %s: valid %v (%v), and to the library: %v", raw, text, r.Valid(), r.Failures, wrong)
 		}

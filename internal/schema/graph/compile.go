@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // NewCompiler makes a Compiler of the schemas in a document that is not edited while it is used.
 func NewCompiler(root document.Node, dialect Dialect, report func(Finding)) *Compiler {
-	c := &Compiler{root: root, dialect: dialect, report: report, schemas: map[key]*schema{}, patterns: map[string]*pattern.Pattern{}}
+	c := &Compiler{root: root, dialect: dialect, report: report, schemas: map[key]*node{}, patterns: map[string]*pattern.Pattern{}}
 	c.identify()
 	return c
 }
@@ -60,7 +60,7 @@ func (c *Compiler) fill(q queued) {
 }
 
 // refer makes what a reference points to part of a schema.
-func (c *Compiler) refer(s *schema, ref document.Node, isBase bool) {
+func (c *Compiler) refer(s *node, ref document.Node, isBase bool) {
 	if ref.Kind() != document.String {
 		c.refuse(ref, "must be a string")
 		return
@@ -185,7 +185,7 @@ func (f *filler) group(branches []document.Node, isOne bool) group {
 
 // union makes one schema of alternatives that name a type each and say nothing else; nil if they do
 // not.
-func (f *filler) union(branches []document.Node, isOne bool) *schema {
+func (f *filler) union(branches []document.Node, isOne bool) *node {
 	var names []string
 	for _, b := range branches {
 		t, found := b.Get("type")
@@ -208,7 +208,7 @@ func (f *filler) union(branches []document.Node, isOne bool) *schema {
 		}
 		names = append(names, of...)
 	}
-	s := &schema{isPlain: true, isDirect: true}
+	s := &node{isPlain: true, isDirect: true}
 	s.accepts, s.isWhole, s.typeName = acceptable(names)
 	s.isPlain = !s.isWhole
 	return s
@@ -253,7 +253,7 @@ func (c *Compiler) finish(made []queued) {
 	loops := findLoops(made)
 	for _, q := range made {
 		s := q.schema
-		s.isSettled = true
+		s.isComplete = true
 		if loops[s] {
 			s.isLoop = true
 			c.endless(q)
@@ -265,5 +265,5 @@ func (c *Compiler) finish(made []queued) {
 		s.isFramed = s.object != nil || s.list != nil || s.logic != nil
 		s.isPlain = s.isPlain || !s.isNever && !s.isWriteOnly && !s.isNullable && !s.isWhole && !s.isFramed && s.enum == nil && s.text == nil && s.number == nil
 	}
-	settleDirect(made)
+	markDirect(made)
 }

@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"github.com/admission-gateway/gateway/internal/document"
@@ -11,7 +11,7 @@ import (
 
 // fits reports whether a direct schema takes the value at the cursor. It is only asked if nothing
 // else depends on what the walk notes on its way.
-func (w *walk) fits(s *schema, c document.Cursor) bool {
+func (w *walk) fits(s *node, c document.Cursor) bool {
 	kind := c.Kind()
 	switch {
 	case s.isPlain && s.accepts.has(kind), kind == document.Null && s.isNullable:
@@ -95,13 +95,13 @@ func (w *walk) fitsList(l *listRules, at document.Cursor) bool {
 }
 
 // mayFit reports whether fits may be asked about a value.
-func (w *walk) mayFit(s *schema, m markers) bool {
-	return s.isDirect && m == none && w.probing == 0 && w.choosing == 0 && w.telling == 0 && !w.isWrong && w.except == nil && w.files == nil
+func (w *walk) mayFit(s *node, m markers) bool {
+	return s.isDirect && m == none && w.probing == 0 && w.choosing == 0 && w.explaining == 0 && !w.isWrong && w.except == nil && w.files == nil
 }
 
 // direct is check for a direct schema. What is wrong is said by a walk over the value, in which
 // fits is not asked again: each value is looked at twice at most.
-func (w *walk) direct(s *schema, v document.Node) bool {
+func (w *walk) direct(s *node, v document.Node) bool {
 	w.probing++
 	fits := w.fits(s, v.Cursor())
 	w.probing--
@@ -115,7 +115,7 @@ func (w *walk) direct(s *schema, v document.Node) bool {
 }
 
 // isDirectAlone reports whether the schema is direct if the schemas are that it leads to.
-func (s *schema) isDirectAlone() bool {
+func (s *node) isDirectAlone() bool {
 	if s.isLoop {
 		return false
 	}
@@ -129,38 +129,38 @@ func (s *schema) isDirectAlone() bool {
 	return l == nil || len(l.prefix) == 0 && l.contains == nil && !l.isUnique && l.unevaluated == nil
 }
 
-// leadsAstray reports whether the schema leads to one that is not direct.
-func (s *schema) leadsAstray() bool {
-	astray := func(to *schema) bool { return to != nil && !to.isDirect && !to.isPlain && !to.isNever }
+// leadsToIndirect reports whether the schema leads to one that is not direct.
+func (s *node) leadsToIndirect() bool {
+	isIndirect := func(to *node) bool { return to != nil && !to.isDirect && !to.isPlain && !to.isNever }
 	if s.logic != nil {
 		for _, other := range s.logic.all {
-			if astray(other) {
+			if isIndirect(other) {
 				return true
 			}
 		}
 	}
 	if s.object != nil {
 		for i := range s.object.properties {
-			if astray(s.object.properties[i].schema) {
+			if isIndirect(s.object.properties[i].schema) {
 				return true
 			}
 		}
-		if astray(s.object.additional) {
+		if isIndirect(s.object.additional) {
 			return true
 		}
 	}
-	return s.list != nil && astray(s.list.items)
+	return s.list != nil && isIndirect(s.list.items)
 }
 
-// settleDirect says which of the schemas are direct. Schemas that lead to each other are so together.
-func settleDirect(made []queued) {
+// markDirect says which of the schemas are direct. Schemas that lead to each other are so together.
+func markDirect(made []queued) {
 	for _, q := range made {
 		q.schema.isDirect = q.schema.isDirectAlone()
 	}
 	for isChanged := true; isChanged; {
 		isChanged = false
 		for i := len(made) - 1; i >= 0; i-- { // mostly from the inner ones to the outer ones
-			if s := made[i].schema; s.isDirect && s.leadsAstray() {
+			if s := made[i].schema; s.isDirect && s.leadsToIndirect() {
 				s.isDirect, isChanged = false, true
 			}
 		}

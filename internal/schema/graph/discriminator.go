@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"slices"
@@ -89,7 +89,7 @@ func (f *filler) choice(discriminator, list document.Node, isOne bool) *choice {
 
 // addCases adds the values that name a schema: the ones of the mapping, and the ones that the
 // schema itself lists for the member. A schema that lists none has its name for one.
-func (f *filler) addCases(c *choice, mapped []mappedValue, component string, values []string, known bool, s *schema) {
+func (f *filler) addCases(c *choice, mapped []mappedValue, component string, values []string, known bool, s *node) {
 	others := map[string]bool{}
 	for _, m := range mapped {
 		if component != "" && m.component == component {

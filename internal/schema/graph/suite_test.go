@@ -1,4 +1,4 @@
-package jsonschema_test
+package graph_test
 
 import (
 	"encoding/json"
@@ -13,14 +13,14 @@ import (
 	_ "github.com/xeipuuv/gojsonschema"            // which carries the suite for draft 4
 
 	"github.com/admission-gateway/gateway/internal/document"
-	"github.com/admission-gateway/gateway/internal/jsonschema"
+	"github.com/admission-gateway/gateway/internal/schema/graph"
 )
 
 // suite is JSON Schema's own for a dialect. A case is skipped for the reason that the longest
 // prefix of its name has.
 type suite struct {
 	module, folder string
-	dialect        jsonschema.Dialect
+	dialect        graph.Dialect
 	skipped        map[string]string
 	least          int // verdicts
 }
@@ -44,15 +44,15 @@ var inDraft2020 = map[string]string{
 
 var suites = map[string]suite{
 	"2020-12": {
-		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: jsonschema.Draft2020, least: 1000,
+		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: graph.Draft2020, least: 1000,
 		skipped: inDraft2020,
 	},
 	"2020-12 in OpenAPI 3.1": {
-		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: jsonschema.OpenAPI31, least: 1000,
+		module: "github.com/google/jsonschema-go", folder: "jsonschema/testdata/draft2020-12", dialect: graph.OpenAPI31, least: 1000,
 		skipped: inDraft2020,
 	},
 	"draft 4": {
-		module: "github.com/xeipuuv/gojsonschema", folder: "testdata/draft4", dialect: jsonschema.OpenAPI30, least: 250,
+		module: "github.com/xeipuuv/gojsonschema", folder: "testdata/draft4", dialect: graph.OpenAPI30, least: 250,
 		skipped: map[string]string{
 			"refRemote.json/":                               remote,
 			"definitions.json/":                             remote,
@@ -65,11 +65,11 @@ var suites = map[string]suite{
 		},
 	},
 	"formats": {
-		module: "github.com/xeipuuv/gojsonschema", folder: "testdata/draft7/optional/format", dialect: jsonschema.OpenAPI31, least: 110,
+		module: "github.com/xeipuuv/gojsonschema", folder: "testdata/draft7/optional/format", dialect: graph.OpenAPI31, least: 110,
 		skipped: map[string]string{"iri.json/validation of IRIs: a valid IRI based on IPv6": "later versions of the suite have it wrong, for it lacks its brackets"},
 	},
 	"formats besides": {
-		module: "github.com/santhosh-tekuri/jsonschema/v6", folder: "testdata/Extra-Test-Suite/tests/draft2020-12/optional/format", dialect: jsonschema.OpenAPI31, least: 5,
+		module: "github.com/santhosh-tekuri/jsonschema/v6", folder: "testdata/Extra-Test-Suite/tests/draft2020-12/optional/format", dialect: graph.OpenAPI31, least: 5,
 		skipped: map[string]string{"email.json/validation of duration strings: tab ok if quoted": "RFC 5321 has no tabs in quoted texts"},
 	},
 }
@@ -140,14 +140,14 @@ type suiteCase struct {
 	Valid       bool
 }
 
-func (g suiteGroup) judge(t *testing.T, id string, dialect jsonschema.Dialect) int {
+func (g suiteGroup) judge(t *testing.T, id string, dialect graph.Dialect) int {
 	d, err := document.Parse(g.Schema, document.Limits{})
 	if err != nil {
 		t.Fatalf("%s: %v", id, err)
 	}
 	defer d.Release()
 	var findings []string
-	s := jsonschema.NewCompiler(d.Root(), dialect, func(f jsonschema.Finding) {
+	s := graph.NewCompiler(d.Root(), dialect, func(f graph.Finding) {
 		findings = append(findings, f.At.Path()+": "+f.Message)
 	}).Compile(d.Root())
 	for _, c := range g.Tests {
@@ -155,7 +155,7 @@ func (g suiteGroup) judge(t *testing.T, id string, dialect jsonschema.Dialect) i
 		if err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
-		if r := s.Check(v.Root(), jsonschema.Requests); r.Valid() != c.Valid {
+		if r := s.Check(v.Root(), graph.Requests); r.Valid() != c.Valid {
 			t.Errorf("%s: %s: valid %v, want %v\nschema %s\nvalue %s\nfindings %q\nfailures %v", id, c.Description, r.Valid(), c.Valid, g.Schema, c.Data, findings, r.Failures)
 		}
 		v.Release()

@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import "slices"
 
@@ -7,7 +7,7 @@ func (l *logicRules) isEmpty() bool {
 }
 
 // marks are what a schema and the schemas that hold with it say of readOnly and writeOnly.
-func (s *schema) marks(depth int) (isReadOnly, isWriteOnly bool) {
+func (s *node) marks(depth int) (isReadOnly, isWriteOnly bool) {
 	isReadOnly, isWriteOnly = s.isReadOnly, s.isWriteOnly
 	if s.logic == nil || depth == 0 {
 		return isReadOnly, isWriteOnly
@@ -25,7 +25,7 @@ func (c *Compiler) endless(q queued) {
 	switch {
 	case reaches(l.all, q.schema, onlyAll):
 		c.warn(q.node, "must not refer to itself by way of '$ref' and 'allOf' alone; this is not enforced")
-	case slices.ContainsFunc(append(slices.Clone(l.not), l.condition), func(s *schema) bool { return s != nil && reaches([]*schema{s}, q.schema, inPlace) }):
+	case slices.ContainsFunc(append(slices.Clone(l.not), l.condition), func(s *node) bool { return s != nil && reaches([]*node{s}, q.schema, inPlace) }):
 		c.refuse(q.node, "must not refer to itself by way of 'not' or 'if'")
 	case reaches(l.all, q.schema, beside), slices.ContainsFunc(l.groups, func(g group) bool { return reaches(g.branches, q.schema, beside) }):
 		c.gap(q.node, "refers to itself for the same value by way of its alternatives: there it is taken to hold")
@@ -33,10 +33,10 @@ func (c *Compiler) endless(q queued) {
 }
 
 // reaches reports whether a schema can be reached from others.
-func reaches(from []*schema, to *schema, next func(*schema, func(*schema))) bool {
-	seen := map[*schema]bool{}
-	var visit func(*schema) bool
-	visit = func(s *schema) bool {
+func reaches(from []*node, to *node, next func(*node, func(*node))) bool {
+	seen := map[*node]bool{}
+	var visit func(*node) bool
+	visit = func(s *node) bool {
 		if s == to {
 			return true
 		}
@@ -45,14 +45,14 @@ func reaches(from []*schema, to *schema, next func(*schema, func(*schema))) bool
 		}
 		seen[s] = true
 		found := false
-		next(s, func(n *schema) { found = found || visit(n) })
+		next(s, func(n *node) { found = found || visit(n) })
 		return found
 	}
 	return slices.ContainsFunc(from, visit)
 }
 
 // onlyAll visits the schemas that hold with one.
-func onlyAll(s *schema, visit func(*schema)) {
+func onlyAll(s *node, visit func(*node)) {
 	if s.logic != nil {
 		for _, n := range s.logic.all {
 			visit(n)
@@ -61,7 +61,7 @@ func onlyAll(s *schema, visit func(*schema)) {
 }
 
 // beside visits the schemas that one applies to the same value without a discriminator.
-func beside(s *schema, visit func(*schema)) {
+func beside(s *node, visit func(*node)) {
 	onlyAll(s, visit)
 	if s.logic == nil {
 		return
@@ -74,7 +74,7 @@ func beside(s *schema, visit func(*schema)) {
 }
 
 // inPlace visits the schemas that one applies to the same value.
-func inPlace(s *schema, visit func(*schema)) {
+func inPlace(s *node, visit func(*node)) {
 	if o := s.object; o != nil {
 		for _, d := range o.dependents {
 			if d.schema != nil {
@@ -101,7 +101,7 @@ func inPlace(s *schema, visit func(*schema)) {
 	for _, d := range l.dynamic {
 		d.each(visit)
 	}
-	for _, n := range []*schema{l.condition, l.then, l.otherwise} {
+	for _, n := range []*node{l.condition, l.then, l.otherwise} {
 		if n != nil {
 			visit(n)
 		}
@@ -110,16 +110,16 @@ func inPlace(s *schema, visit func(*schema)) {
 
 // findLoops finds schemas at which the way back to itself for the same value begins: every such way
 // has one of them.
-func findLoops(made []queued) map[*schema]bool {
+func findLoops(made []queued) map[*node]bool {
 	const entered, left = 1, 2
-	state := map[*schema]int{}
-	loops := map[*schema]bool{}
-	var visit func(*schema)
-	visit = func(s *schema) {
+	state := map[*node]int{}
+	loops := map[*node]bool{}
+	var visit func(*node)
+	visit = func(s *node) {
 		state[s] = entered
-		inPlace(s, func(n *schema) {
+		inPlace(s, func(n *node) {
 			switch {
-			case n.isSettled: // with all that it leads to
+			case n.isComplete: // with all that it leads to
 			case state[n] == 0:
 				visit(n)
 			case state[n] == entered:

@@ -1,4 +1,4 @@
-package jsonschema
+package graph
 
 import (
 	"slices"
@@ -50,7 +50,7 @@ func (w *walk) logic(l *logicRules, v document.Node, m markers) bool {
 }
 
 // matches reports whether a schema takes the value, and marks what it describes if it does.
-func (w *walk) matches(s *schema, v document.Node, m markers) bool {
+func (w *walk) matches(s *node, v document.Node, m markers) bool {
 	own, score := none, w.score
 	if m != none {
 		own = w.newMarkers(v.Len())
@@ -71,7 +71,7 @@ func (w *walk) matches(s *schema, v document.Node, m markers) bool {
 }
 
 // target is the schema that a $dynamicRef means here.
-func (w *walk) target(d *dynamic) *schema {
+func (w *walk) target(d *dynamic) *node {
 	for i := range w.frames {
 		if s := w.frames[i].schema.resource.dynamicSchema(d.name); s != nil {
 			return s
@@ -121,7 +121,7 @@ func (w *walk) group(g *group, v document.Node, m markers) bool {
 }
 
 // besideNull is the one alternative beside null; nil if there are several.
-func (g *group) besideNull() *schema {
+func (g *group) besideNull() *node {
 	const null = kinds(1 << document.Null)
 	if len(g.branches) != 2 {
 		return nil
@@ -135,7 +135,7 @@ func (g *group) besideNull() *schema {
 }
 
 // alternatives checks a value by the alternatives of a oneOf or an anyOf. Of a oneOf that is lenient several may match.
-func (w *walk) alternatives(branches []*schema, isOne, isLenient bool, v document.Node, m markers) bool {
+func (w *walk) alternatives(branches []*node, isOne, isLenient bool, v document.Node, m markers) bool {
 	w.choosing++
 	defer func() { w.choosing-- }()
 	fitting := w.fitting(branches, isOne && !isLenient, v, m)
@@ -157,7 +157,7 @@ func (w *walk) alternatives(branches []*schema, isOne, isLenient bool, v documen
 }
 
 // fitting is how many alternatives the value matches: of anyOf at most 1 is counted.
-func (w *walk) fitting(branches []*schema, isOne bool, v document.Node, m markers) (n int) {
+func (w *walk) fitting(branches []*node, isOne bool, v document.Node, m markers) (n int) {
 	for _, s := range branches {
 		if !w.matches(s, v, m) {
 			continue
@@ -175,15 +175,15 @@ func (w *walk) fitting(branches []*schema, isOne bool, v document.Node, m marker
 	return n
 }
 
-// maxTelling is how deep alternatives within alternatives are explained.
-const maxTelling = 3
+// maxExplained is how deep alternatives within alternatives are explained.
+const maxExplained = 3
 
 // explain adds the failures of the alternative that comes closest: of several, the first.
-func (w *walk) explain(branches []*schema, v document.Node) {
-	if w.telling >= maxTelling {
+func (w *walk) explain(branches []*node, v document.Node) {
+	if w.explaining >= maxExplained {
 		return
 	}
-	w.telling++
+	w.explaining++
 	begin, more, most, outer := len(w.failures), w.more, -1, w.score
 	var closest []Failure
 	for _, s := range branches {
@@ -195,14 +195,14 @@ func (w *walk) explain(branches []*schema, v document.Node) {
 		clear(w.failures[begin:])
 		w.failures, w.more = w.failures[:begin], more
 	}
-	w.telling--
+	w.explaining--
 	w.score = outer + most
 	w.failures = append(w.failures, closest...)
 }
 
 // demands are the members that alternatives ask for, if each asks for one and nothing else; else
 // nil.
-func demands(branches []*schema) []string {
+func demands(branches []*node) []string {
 	names := make([]string, 0, len(branches))
 	for _, s := range branches {
 		o := s.object
