@@ -369,3 +369,15 @@ func (m *Machine) ResolveName(name string) (any, bool) {
 	}
 	return nil, false
 }
+
+// Value is the value of the native plan on a machine, whose variables are set. It is of use until the machine is released.
+func (x *Expression) Value(m *Machine) ref.Val {
+	size := x.size()
+	size.Native, size.Locals = true, x.Native.Locals
+	m.Begin(&size, false, &m.Bindings, Limit)
+	v := m.Ref(m.Scalar(x.Native.Eval(&m.Machine)))
+	m.Retained++
+	m.End()
+	m.Arena.Allow(1 << 40)
+	return v
+}
