@@ -33,7 +33,7 @@ PARTS := test-packages test-tools
 BUILT := test-e2e test-apis test-race test-gatekeeper test-versions test-bench
 JOBS  ?= 3
 
-.PHONY: help build sbom demo test test-all $(PARTS) $(BUILT) components race proofs long programs e2e e2e-all before-one e2e-apis e2e-gatewayapi corpus lint limits docs words pictures monitoring bench bench-go soak fuzz mutants clean
+.PHONY: help build sbom demo test test-all $(PARTS) $(BUILT) components race proofs long programs e2e e2e-all before-one e2e-apis e2e-gatewayapi corpus lint columns limits docs words pictures monitoring bench bench-go soak fuzz mutants clean
 
 help: ## say what can be made
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/make \1	\2/p' Makefile | expand -t 16
@@ -157,7 +157,7 @@ lint: ## check format, errors, style, imports and known vulnerabilities
 	cd tools/gatekeeper && $(GO) vet ./...
 	cd bench && $(GO) vet ./... && $(LINTER:tools/go.mod=../tools/go.mod) staticcheck ./... && $(LINTER:tools/go.mod=../tools/go.mod) errcheck ./...
 	cd tools && $(GO) vet ./... && $(GO) tool staticcheck ./... && $(GO) tool errcheck ./...
-	cd tools && $(GO) run ./importrule .. && $(GO) run ./errorrule .. && $(GO) run ./arrows ..
+	cd tools && $(GO) run ./importrule .. && $(GO) run ./errorrule .. && $(GO) run ./arrows .. && $(GO) run ./columns ..
 	GO="$(GO)" tools/govulncheck.sh
 
 docs: ## write the tables of fields in docs/policies from policies/crds
@@ -174,6 +174,9 @@ monitoring: ## write alerts and dashboards for deploy/ from tools/monitoring
 
 chart: ## write the schema of the values of the Helm chart from tools/chart
 	cd tools && $(GO) run ./chart ..
+
+columns: ## break lines of Go code that have more than 120 columns
+	cd tools && $(GO) run ./columns -w ..
 
 limits: ## lower the limits of lint to what the code is now
 	cd tools && $(GO) run ./arrows -w ..
