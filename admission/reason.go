@@ -23,7 +23,7 @@ func ReasonsOf(ctx context.Context, p Policy, a *Attributes) []Reason {
 	if r, is := p.(Reasoner); is {
 		return r.Reasons(ctx, a)
 	}
-	if o := OutlookOf(p.Name(), p.Rules(), a); o.Because != "" {
+	if o := ApplicabilityOf(p.Name(), p.Rules(), a); o.Because != "" {
 		return []Reason{{Because: o.Because}}
 	}
 	return nil

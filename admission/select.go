@@ -121,7 +121,7 @@ func (s *Selection[P]) Reasons(ctx context.Context, a *Attributes) (all []Reason
 	for _, p := range s.policies {
 		rules = append(rules, p.Rules()...)
 	}
-	return []Reason{{Because: OutlookOf("", rules, a).Because}}
+	return []Reason{{Because: ApplicabilityOf("", rules, a).Because}}
 }
 
 // A Selected is the policies of a [Selection] that may match operations on one resource or subresource, as [Scoped] is for a

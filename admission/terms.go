@@ -16,8 +16,8 @@ type Terms interface {
 	// Tried is called with each request for which the policy was tried, and whether the policy
 	// would have refused or changed it.
 	Tried(would bool)
-	// Outlook adds to an outlook of the policy what is known without an object.
-	Outlook(a *Attributes, o resource.Outlook) resource.Outlook
+	// Applicability adds to an applicability of the policy what is known without an object.
+	Applicability(a *Attributes, o resource.Applicability) resource.Applicability
 }
 
 // A Standing says how a policy stands to a request. The zero value is a policy that is enforced.

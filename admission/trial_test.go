@@ -36,7 +36,7 @@ func (t *scriptedTerms) Stand(context.Context, *Attributes) Standing {
 }
 func (t *scriptedTerms) NeedsOld() bool   { return t.old }
 func (t *scriptedTerms) Tried(would bool) { t.tried = append(t.tried, would) }
-func (t *scriptedTerms) Outlook(_ *Attributes, o resource.Outlook) resource.Outlook {
+func (t *scriptedTerms) Applicability(_ *Attributes, o resource.Applicability) resource.Applicability {
 	return o.Also("by its terms")
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/testutil"
 	"github.com/admission-gateway/gateway/policies"
-	"github.com/admission-gateway/gateway/policies/outlook"
+	"github.com/admission-gateway/gateway/policies/matching"
 	"github.com/admission-gateway/gateway/policies/source"
 )
 
@@ -295,7 +295,7 @@ func answer(t testing.TB, set *policies.Set, method, path, body string) string {
 	if err != nil {
 		return err.Error()
 	}
-	said, err := json.Marshal(outlook.Of(set, &info, r, &resource.Place{Upstream: "main", Route: "all"}))
+	said, err := json.Marshal(matching.Of(set, &info, r, &resource.Place{Upstream: "main", Route: "all"}))
 	if err != nil {
 		t.Fatal(err)
 	}

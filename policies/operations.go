@@ -11,8 +11,8 @@ import (
 	"github.com/admission-gateway/gateway/policies/applicability"
 )
 
-// InForce is an operation that files describe, with the checks of its requests.
-type InForce struct {
+// A DescribedOperation is an operation that files describe, with the checks of its requests.
+type DescribedOperation struct {
 	Method, Path string
 	// Scope says by which routes requests come that are meant.
 	Scope resource.Scope
@@ -41,7 +41,7 @@ type InForce struct {
 }
 
 // Routes returns the routes by which requests of the operation come.
-func (f *InForce) Routes(routes []Route) (names []string) {
+func (f *DescribedOperation) Routes(routes []Route) (names []string) {
 	for i := range routes {
 		if r := &routes[i]; f.Scope.Covers(r.Place()) && applicability.ServedBy(*r, []string{f.Path}, routes) != "" {
 			names = append(names, cmp.Or(r.Name, r.Host+r.PathPrefix)+" to "+r.Upstream)
@@ -51,7 +51,7 @@ func (f *InForce) Routes(routes []Route) (names []string) {
 }
 
 // Upstreams returns the upstreams that requests of the operation are sent to, each once.
-func (f *InForce) Upstreams(routes []Route) (names []string) {
+func (f *DescribedOperation) Upstreams(routes []Route) (names []string) {
 	for i := range routes {
 		if r := &routes[i]; f.Scope.Covers(r.Place()) && !slices.Contains(names, r.Upstream) && applicability.ServedBy(*r, []string{f.Path}, routes) != "" {
 			names = append(names, r.Upstream)
@@ -61,7 +61,7 @@ func (f *InForce) Upstreams(routes []Route) (names []string) {
 }
 
 // Holds says what is checked of requests, and what is done with them.
-func (f *InForce) Holds() string {
+func (f *DescribedOperation) Holds() string {
 	var all []string
 	add := func(is bool, format string, args ...any) {
 		if is {
@@ -84,28 +84,30 @@ func (f *InForce) Holds() string {
 	return strings.Join(all, "; ")
 }
 
-// InForce returns the operations that the files describe, by path and method. A resource at the paths of an API server has
+// DescribedOperations returns the operations that the files describe, by path and method. A resource at the paths of an API server has
 // one row. locksAlone says that there are several gateways, and each locks objects for its own writes alone.
-func (s *Set) InForce(locksAlone bool) (all []InForce) {
+func (s *Set) DescribedOperations(locksAlone bool) (all []DescribedOperation) {
 	for _, r := range s.registry.Resources() {
 		for _, path := range r.Paths {
 			all = append(all, s.ofResource(r, path, locksAlone)...)
 		}
 		if len(r.Paths) == 0 {
-			all = append(all, InForce{Method: "*", Path: applicability.KubernetesPath(r), Scope: r.Scope, Resource: r.GroupResource().String(), RefusesOthers: true})
+			all = append(all, DescribedOperation{Method: "*", Path: applicability.KubernetesPath(r), Scope: r.Scope, Resource: r.GroupResource().String(), RefusesOthers: true})
 		}
 	}
 	for _, d := range s.registry.Documented() {
-		one := InForce{Method: d.Method, Path: d.Template, Scope: d.Scope, Verb: strings.ToLower(d.Method)}
+		one := DescribedOperation{Method: d.Method, Path: d.Template, Scope: d.Scope, Verb: strings.ToLower(d.Method)}
 		one.note(s.contracts[d.ID])
 		all = append(all, one)
 	}
-	slices.SortStableFunc(all, func(a, b InForce) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method)) })
+	slices.SortStableFunc(all, func(a, b DescribedOperation) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method))
+	})
 	return all
 }
 
 // ofResource returns the operations of a resource at one of its paths.
-func (s *Set) ofResource(r *resource.Resource, path string, locksAlone bool) (all []InForce) {
+func (s *Set) ofResource(r *resource.Resource, path string, locksAlone bool) (all []DescribedOperation) {
 	name := r.GroupResource().String()
 	if o := r.Operation; o != nil && o.Subresource != "" {
 		name += "/" + o.Subresource
@@ -115,7 +117,7 @@ func (s *Set) ofResource(r *resource.Resource, path string, locksAlone bool) (al
 		route = r.Written.Routes[at]
 	}
 	for _, method := range r.MethodsAt(path) {
-		one := InForce{Method: method.Name, Path: route, Scope: r.Scope, Resource: name, Verb: method.Verb.String(), Described: r}
+		one := DescribedOperation{Method: method.Name, Path: route, Scope: r.Scope, Resource: name, Verb: method.Verb.String(), Described: r}
 		if r.Envelope == resource.Kubernetes || r.Operation == nil && s.Judges(r) {
 			one.RefusesOthers = true
 		}
@@ -151,7 +153,7 @@ func preconditionsOf(b *resource.Backend, locksAlone bool) string {
 }
 
 // note takes what a document says of the requests.
-func (f *InForce) note(o *contract.Operation) {
+func (f *DescribedOperation) note(o *contract.Operation) {
 	if o == nil {
 		return
 	}

@@ -79,7 +79,7 @@ func explainLimits(r *request) error {
 	for i := range r.limits.charges.All() {
 		counted[r.limits.charges.All()[i].Rule.Name] = true
 	}
-	for _, o := range r.set.Limits().Outlooks(&r.Info, &r.route.place, r.gateway.timeOf(r.Request)) {
+	for _, o := range r.set.Limits().Applicabilities(&r.Info, &r.route.place, r.gateway.timeOf(r.Request)) {
 		one := story.Limit{Name: o.Name, Counts: counted[o.Name], Refuses: err != nil && r.limits.refusedBy == o.Name}
 		if !one.Counts {
 			one.Because = o.Because

@@ -99,7 +99,7 @@ func shownForecast(f Forecast) string {
 	if f.Refusal != nil {
 		fmt.Fprintf(&b, ": refused: %v", f.Refusal)
 	}
-	list := func(what string, all []resource.Outlook) {
+	list := func(what string, all []resource.Applicability) {
 		for _, o := range all {
 			because := ""
 			if o.Because != "" {
@@ -114,11 +114,11 @@ func shownForecast(f Forecast) string {
 			}
 		}
 	}
-	list("mutating", f.Outlooks.Mutating)
-	list("validating", f.Outlooks.Validating)
-	list("convention", f.Outlooks.Conventions)
-	list("limit", f.Outlooks.Limits)
-	list("idle", f.Outlooks.Idle)
+	list("mutating", f.Applicability.Mutating)
+	list("validating", f.Applicability.Validating)
+	list("convention", f.Applicability.Conventions)
+	list("limit", f.Applicability.Limits)
+	list("idle", f.Applicability.Unbound)
 	return strings.ReplaceAll(b.String(), " \n", "\n")
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/server"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/internal/storage/plain"
-	"github.com/admission-gateway/gateway/policies/outlook"
+	"github.com/admission-gateway/gateway/policies/matching"
 )
 
 // resolve finds the backend, the resource and the verb.
@@ -90,8 +90,8 @@ type Forecast struct {
 	// Proof says who compares preconditions now; nil if that does not depend on what the backend was seen to do.
 	Proof *plain.Proof
 	// Refusal is why no policy is asked about the request; nil if they are.
-	Refusal  error
-	Outlooks outlook.Outlooks
+	Refusal       error
+	Applicability matching.Forecast
 }
 
 // Foresee returns the forecast of a request line, a method and a path or a URL.
@@ -139,7 +139,7 @@ func (g *Gateway) Foresee(request string) (f Forecast) {
 	if p, ok := g.proofOf(one.backend, about, str(head.Method)); ok {
 		f.Proof = &p
 	}
-	f.Outlooks = outlook.Of(set, &f.Info, about, &one.place)
+	f.Applicability = matching.Of(set, &f.Info, about, &one.place)
 	return f
 }
 

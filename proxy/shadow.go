@@ -32,8 +32,10 @@ func (shadowTerms) NeedsOld() bool { return false }
 // Tried implements admission.Terms.
 func (t shadowTerms) Tried(would bool) { t.plan.Count().Add(would) }
 
-// Outlook implements admission.Terms.
-func (shadowTerms) Outlook(_ *admission.Attributes, o resource.Outlook) resource.Outlook { return o }
+// Applicability implements admission.Terms.
+func (shadowTerms) Applicability(_ *admission.Attributes, o resource.Applicability) resource.Applicability {
+	return o
+}
 
 // planOf returns how far the description of a request is in force; nil: for all requests.
 func planOf(i *resource.Info, r *resource.Resource) *rollout.Plan {

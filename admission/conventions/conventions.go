@@ -142,18 +142,18 @@ func (p *Policy) References() admission.References { return p.match.References()
 // NeedsOld implements admission.Policy. The stored object is only needed if it makes a difference.
 func (p *Policy) NeedsOld() bool { return false }
 
-// Outlooks implements admission.Explainer.
-func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
-	o := resource.Outlook{Kind: "ConventionPolicy", Name: p.name, Applies: resource.Always}
-	return []resource.Outlook{match.ConditionsOutlook(len(p.conditions), p.match.Outlook(a, o))}
+// Applicabilities implements admission.Explainer.
+func (p *Policy) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	o := resource.Applicability{Kind: "ConventionPolicy", Name: p.name, Applies: resource.Always}
+	return []resource.Applicability{match.ConditionsApplicability(len(p.conditions), p.match.Applicability(a, o))}
 }
 
-// Outlooks says of each policy whether it matches a request that has no object yet.
-func (p *Policies) Outlooks(a *admission.Attributes) []resource.Outlook {
+// Applicabilities says of each policy whether it matches a request that has no object yet.
+func (p *Policies) Applicabilities(a *admission.Attributes) []resource.Applicability {
 	if p == nil {
 		return nil
 	}
-	all := p.selection.Outlooks(a)
+	all := p.selection.Applicabilities(a)
 	if !looksAt(a.Info, a.Operation) {
 		for i, o := range all {
 			all[i] = o.Unless("conventions are about objects that are created or updated, and their status")

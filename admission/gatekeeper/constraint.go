@@ -72,11 +72,11 @@ func (c *Constraint) References() admission.References {
 	return r
 }
 
-// Outlooks implements admission.Explainer.
-func (c *Constraint) Outlooks(a *admission.Attributes) []resource.Outlook {
-	o := admission.OutlookOf(c.name, c.rules, a)
+// Applicabilities implements admission.Explainer.
+func (c *Constraint) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	o := admission.ApplicabilityOf(c.name, c.rules, a)
 	o.Kind = c.template.kind
-	return []resource.Outlook{c.match.Outlook(a.Info, o)}
+	return []resource.Applicability{c.match.Applicability(a.Info, o)}
 }
 
 // Reasons implements admission.Reasoner.

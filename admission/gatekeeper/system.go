@@ -90,9 +90,9 @@ type result struct {
 	isTried bool // the constraint is not enforced for the request
 }
 
-// Outlooks implements admission.Explainer. It names the constraints.
-func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
-	all := s.selection.Outlooks(a)
+// Applicabilities implements admission.Explainer. It names the constraints.
+func (s *System) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	all := s.selection.Applicabilities(a)
 	for i, o := range all {
 		switch {
 		case !reviews(a.Info):

@@ -34,7 +34,7 @@ type reason struct {
 }
 
 // A matchResult is what a matcher says of a request as far as that is known. All that is said of a match comes from it: what is
-// excluded before anything is read, the match itself, the outlook and the explanation.
+// excluded before anything is read, the match itself, the applicability and the explanation.
 type matchResult struct {
 	not  reason // why it does not match
 	open clause // clauses that have not been decided

@@ -77,8 +77,8 @@ func (r *rule) why(missed miss, q *matchRequest) (member, because string) {
 	return "apiVersions", "the rule does not name the version '" + q.info.Version + "'"
 }
 
-// Outlook adds to an outlook whether the matcher matches a request that has no object yet.
-func (m *Matcher) Outlook(a *admission.Attributes, o resource.Outlook) resource.Outlook {
+// Applicability adds to an applicability whether the matcher matches a request that has no object yet.
+func (m *Matcher) Applicability(a *admission.Attributes, o resource.Applicability) resource.Applicability {
 	q := &matchRequest{info: a.Info, operation: a.Operation}
 	v := m.judge(context.Background(), q)
 	switch v.not.clause {
@@ -136,8 +136,8 @@ func (r *rule) mayFit(open miss) string {
 	return "the resource is served in a version that the rules name"
 }
 
-// ConditionsOutlook adds that match conditions decide, if there are any.
-func ConditionsOutlook(conditions int, o resource.Outlook) resource.Outlook {
+// ConditionsApplicability adds that match conditions decide, if there are any.
+func ConditionsApplicability(conditions int, o resource.Applicability) resource.Applicability {
 	if conditions == 0 {
 		return o
 	}

@@ -149,9 +149,9 @@ func (p *Policy) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 	return p.IsOutsideBy(ctx, a, p.bindings)
 }
 
-// Outlooks implements admission.Explainer.
-func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
-	return []resource.Outlook{p.OutlookBy(p.bindings, a)}
+// Applicabilities implements admission.Explainer.
+func (p *Policy) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	return []resource.Applicability{p.ApplicabilityBy(p.bindings, a)}
 }
 
 // Reasons implements admission.Reasoner.

@@ -25,9 +25,9 @@ func (m Mutator) Rules() []admission.Rule {
 	return all
 }
 
-// Outlooks implements admission.Explainer.
-func (m Mutator) Outlooks(a *admission.Attributes) []resource.Outlook {
-	all := m.Policy.Outlooks(a)
+// Applicabilities implements admission.Explainer.
+func (m Mutator) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	all := m.Policy.Applicabilities(a)
 	if a.Operation == admission.Delete {
 		all[0] = all[0].Unless("it changes objects, and a deletion has none")
 	}

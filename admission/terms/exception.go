@@ -179,12 +179,12 @@ func withoutOld(a *admission.Attributes) *admission.Attributes {
 	return &alone
 }
 
-// outlook adds to the outlook of a policy whether the exception may match the request.
-func (e *Exception) outlook(a *admission.Attributes, o resource.Outlook) resource.Outlook {
+// applicability adds to the applicability of a policy whether the exception may match the request.
+func (e *Exception) applicability(a *admission.Attributes, o resource.Applicability) resource.Applicability {
 	if o.Applies == resource.Never || e.IsOver(a.Time()) {
 		return o
 	}
-	own := match.ConditionsOutlook(len(e.conditions), e.match.Outlook(a, resource.Outlook{Applies: resource.Always}))
+	own := match.ConditionsApplicability(len(e.conditions), e.match.Applicability(a, resource.Applicability{Applies: resource.Always}))
 	name := "the PolicyException '" + e.name + "'"
 	if e.from != "" {
 		name += " from " + e.from

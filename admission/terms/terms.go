@@ -67,10 +67,10 @@ func (t *Terms) NeedsOld() bool {
 // Tried implements admission.Terms.
 func (t *Terms) Tried(would bool) { t.plan.Count().Add(would) }
 
-// Outlook implements admission.Terms.
-func (t *Terms) Outlook(a *admission.Attributes, o resource.Outlook) resource.Outlook {
+// Applicability implements admission.Terms.
+func (t *Terms) Applicability(a *admission.Attributes, o resource.Applicability) resource.Applicability {
 	for _, e := range t.exceptions {
-		o = e.outlook(a, o)
+		o = e.applicability(a, o)
 	}
 	if t.plan == nil || o.Applies == resource.Never {
 		return o

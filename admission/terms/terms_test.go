@@ -182,8 +182,8 @@ func TestShareOfObjects(t *testing.T) {
 	}
 }
 
-// TestOutlook: what is known without an object.
-func TestOutlook(t *testing.T) {
+// TestApplicability: what is known without an object.
+func TestApplicability(t *testing.T) {
 	compiled := func(spec string) *Exception {
 		p := &PolicyException{}
 		if err := yaml.Unmarshal([]byte("policies: [{kind: P, names: [p]}]\nreason: legacy\n"+spec), &p.Spec); err != nil {
@@ -197,21 +197,21 @@ func TestOutlook(t *testing.T) {
 		return e
 	}
 	pods := "matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [pods]}]}\n"
-	always := resource.Outlook{Kind: "P", Name: "p", Applies: resource.Always}
+	always := resource.Applicability{Kind: "P", Name: "p", Applies: resource.Always}
 	for _, c := range []struct {
 		name  string
 		terms admission.Terms
-		want  resource.Outlook
+		want  resource.Applicability
 	}{
-		{"a rollout", New(planOf(t, `{"percent": 10}`), nil), resource.Outlook{Kind: "P", Name: "p", Applies: resource.Always, Because: "enforced for 10 %, and only tried otherwise"}},
+		{"a rollout", New(planOf(t, `{"percent": 10}`), nil), resource.Applicability{Kind: "P", Name: "p", Applies: resource.Always, Because: "enforced for 10 %, and only tried otherwise"}},
 		{"a rollout that is over", New(planOf(t, `{"warnUntil": "2026-06-30T12:00:00Z"}`), nil), always},
-		{"an exception", New(nil, []*Exception{compiled(pods)}), resource.Outlook{Kind: "P", Name: "p", Applies: resource.Never, Because: "the PolicyException 'e' excepts the request: legacy"}},
+		{"an exception", New(nil, []*Exception{compiled(pods)}), resource.Applicability{Kind: "P", Name: "p", Applies: resource.Never, Because: "the PolicyException 'e' excepts the request: legacy"}},
 		{"an exception of some objects", New(nil, []*Exception{compiled(pods + "matchConditions: [{name: c, expression: 'true'}]\nexpires: '2026-07-01T00:00:00Z'\n")}),
-			resource.Outlook{Kind: "P", Name: "p", Applies: resource.Sometimes, Because: "if the PolicyException 'e', which ends at 2026-07-01T00:00:00Z, does not except the object"}},
+			resource.Applicability{Kind: "P", Name: "p", Applies: resource.Sometimes, Because: "if the PolicyException 'e', which ends at 2026-07-01T00:00:00Z, does not except the object"}},
 		{"an exception that ended", New(nil, []*Exception{compiled(pods + "expires: '2026-06-30T12:00:00Z'\n")}), always},
 	} {
 		a := request(t, "", "")
-		if got := c.terms.Outlook(a, always); got.Kind != c.want.Kind || got.Name != c.want.Name || got.Applies != c.want.Applies || got.Because != c.want.Because {
+		if got := c.terms.Applicability(a, always); got.Kind != c.want.Kind || got.Name != c.want.Name || got.Applies != c.want.Applies || got.Because != c.want.Because {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}

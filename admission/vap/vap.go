@@ -209,9 +209,9 @@ func (p *Policy) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 	return p.IsOutsideBy(ctx, a, p.common())
 }
 
-// Outlooks implements admission.Explainer.
-func (p *Policy) Outlooks(a *admission.Attributes) []resource.Outlook {
-	return []resource.Outlook{p.OutlookBy(p.common(), a)}
+// Applicabilities implements admission.Explainer.
+func (p *Policy) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	return []resource.Applicability{p.ApplicabilityBy(p.common(), a)}
 }
 
 // Reasons implements admission.Reasoner.

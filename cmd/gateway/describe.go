@@ -218,7 +218,7 @@ func (n *node) describeOperations(s *admin.Status) {
 		return
 	}
 	gateway := asked(n.config.Load())
-	for _, one := range m.Current().InForce(gateway.LocalLocks) {
+	for _, one := range m.Current().DescribedOperations(gateway.LocalLocks) {
 		for _, upstream := range one.Upstreams(gateway.Routes) {
 			if p, ok := n.proofOf(upstream, one.Described, one.Method); ok {
 				one.Preconditions += "; now, at " + upstream + ", " + p.String()
@@ -310,25 +310,25 @@ func (n *node) foresee(request string) admin.Forecast {
 		}
 	}
 	set := n.manager.Load().Current()
-	add := func(to []admin.Applicability, phase string, from []resource.Outlook) []admin.Applicability {
-		all := outlooks(phase, from)
+	add := func(to []admin.Applicability, phase string, from []resource.Applicability) []admin.Applicability {
+		all := applicabilities(phase, from)
 		for i := range all {
 			all[i].Folder, all[i].Owner = set.OriginOf(all[i].Kind, all[i].Name)
 		}
 		return append(to, all...)
 	}
-	shown.Policies = add(shown.Policies, "Mutating", f.Outlooks.Mutating)
-	shown.Policies = add(shown.Policies, "Conventions", f.Outlooks.Conventions)
-	shown.Policies = add(shown.Policies, "Validating", f.Outlooks.Validating)
-	shown.Policies = add(shown.Policies, "None", f.Outlooks.Idle)
-	shown.Limits = add(shown.Limits, "", f.Outlooks.Limits)
+	shown.Policies = add(shown.Policies, "Mutating", f.Applicability.Mutating)
+	shown.Policies = add(shown.Policies, "Conventions", f.Applicability.Conventions)
+	shown.Policies = add(shown.Policies, "Validating", f.Applicability.Validating)
+	shown.Policies = add(shown.Policies, "None", f.Applicability.Unbound)
+	shown.Limits = add(shown.Limits, "", f.Applicability.Limits)
 	return shown
 }
 
-func outlooks(phase string, from []resource.Outlook) (all []admin.Applicability) {
+func applicabilities(phase string, from []resource.Applicability) (all []admin.Applicability) {
 	for _, o := range from {
 		all = append(all, admin.Applicability{
-			Phase: phase, Kind: o.Kind, Name: o.Name, Applies: string(o.Applies), Because: o.Because, Bindings: outlooks("", o.Bindings),
+			Phase: phase, Kind: o.Kind, Name: o.Name, Applies: string(o.Applies), Because: o.Because, Bindings: applicabilities("", o.Bindings),
 		})
 	}
 	return all

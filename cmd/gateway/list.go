@@ -33,7 +33,7 @@ func writeList(cmd *cobra.Command, paths []string, file string) error {
 	}
 	var w, out bytes.Buffer
 	fmt.Fprint(&w, "METHOD\tPATH\tRESOURCE\tROUTES\tHOLDS\n")
-	for _, one := range set.InForce(gateway.LocalLocks) {
+	for _, one := range set.DescribedOperations(gateway.LocalLocks) {
 		fmt.Fprintf(&w, "%s\t%s\t%s\t%s\t%s\n", one.Method, one.Path, cmp.Or(one.Resource, "-"), cmp.Or(strings.Join(one.Routes(gateway.Routes), ", "), "-"), one.Holds())
 	}
 	var idle []admin.Idle

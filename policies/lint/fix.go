@@ -32,9 +32,9 @@ func Fix(f source.File, found []finding.Finding) (data []byte, fixed int) {
 		}
 		var ok bool
 		switch one.Rule {
-		case messages.id:
+		case messageWording.id:
 			ok = replaceMessage(lines, one.Line-1)
-		case lists.id:
+		case listTypes.id:
 			lines, ok = typeList(lines, one.Line-1)
 		}
 		if ok {

@@ -47,7 +47,7 @@ func (l *linter) kind(n document.Node) {
 	case !camelKind.MatchString(kind):
 		l.found(kindNames, n.Path(), "must be CamelCase, not '%s'", kind)
 	case strings.HasSuffix(kind, "Controller"):
-		l.found(controllers, n.Path(), "must be named after what it is, not '%s'", kind)
+		l.found(controllerKinds, n.Path(), "must be named after what it is, not '%s'", kind)
 	}
 }
 
@@ -56,7 +56,7 @@ func (l *linter) version(v document.Node) {
 		l.found(groupNames, n.Path(), "must be a DNS label such as 'v1', not '%s'", textOf(n))
 	}
 	if in(v, "schema", "openAPIV3Schema", "properties", "status").Valid() && !in(v, "subresources", "status").Valid() {
-		l.found(statuses, v.Path(), "must have the subresource `status`, because its objects have a status")
+		l.found(statusSubresources, v.Path(), "must have the subresource `status`, because its objects have a status")
 	}
 }
 
@@ -75,11 +75,11 @@ func (l *linter) key(n document.Node) {
 	isTheirs := prefix == "app.kubernetes.io" || isBelow(group, "k8s.io") || isBelow(group, "kubernetes.io") || isBelow(group, "x-k8s.io")
 	switch {
 	case name == "":
-		l.found(keys, n.Path(), "must have a name behind the prefix '%s'", prefix)
+		l.found(keyForms, n.Path(), "must have a name behind the prefix '%s'", prefix)
 	case !keyName.MatchString(name):
-		l.found(keys, n.Path(), "must be lower case with words separated by dashes, not '%s'", name)
+		l.found(keyForms, n.Path(), "must be lower case with words separated by dashes, not '%s'", name)
 	case isReserved && !isTheirs && !forAll[key]:
-		l.found(keys, n.Path(), "must not have the prefix '%s', which is reserved for Kubernetes", prefix)
+		l.found(keyForms, n.Path(), "must not have the prefix '%s', which is reserved for Kubernetes", prefix)
 	}
 }
 
@@ -105,8 +105,8 @@ func isPluralAt(runes []rune, i int) bool {
 	return runes[i] == 's' && (i+1 == len(runes) || unicode.IsUpper(runes[i+1]))
 }
 
-// known are acronyms that are extremely commonly known.
-var known = map[string]bool{
+// knownAcronyms are acronyms that are extremely commonly known.
+var knownAcronyms = map[string]bool{
 	"api": true, "cidr": true, "cpu": true, "dns": true, "grpc": true, "html": true, "http": true, "https": true, "id": true, "ip": true, "json": true,
 	"oidc": true, "pem": true, "sql": true, "ssh": true, "ssl": true, "tcp": true, "tls": true, "ttl": true, "udp": true, "uid": true, "uri": true,
 	"url": true, "uuid": true, "vpc": true, "xml": true, "yaml": true, "iam": true, "sni": true, "csr": true, "crl": true, "acme": true,
@@ -132,12 +132,12 @@ func isCommand(name string, words []string) bool {
 	return len(words) > 1 && verbs[words[0]] && !heads[strings.ToLower(words[len(words)-1])] && !isAddOn && name != "generateName"
 }
 
-// terms are words that are known by their short form, in lower case. External auth may be both authentication and
+// shortForms are words that are known by their short form, in lower case. External auth may be both authentication and
 // authorization.
-var terms = []string{"oauth", "basicauth", "externalauth", "emptydir"}
+var shortForms = []string{"oauth", "basicauth", "externalauth", "emptydir"}
 
 func hasTerm(name string) bool {
-	return slices.ContainsFunc(terms, func(term string) bool { return strings.Contains(strings.ToLower(name), term) })
+	return slices.ContainsFunc(shortForms, func(term string) bool { return strings.Contains(strings.ToLower(name), term) })
 }
 
 // shorts are abbreviations, and what they stand for.
@@ -164,24 +164,24 @@ func (l *linter) name(s *node) {
 	words := wordsOf(s.name)
 	for i, w := range words {
 		lower := strings.TrimSuffix(strings.ToLower(w), "s")
-		if known[strings.ToLower(w)] {
+		if knownAcronyms[strings.ToLower(w)] {
 			lower = strings.ToLower(w)
 		}
 		upper := strings.ToUpper(lower) + w[min(len(lower), len(w)):]
-		if known[lower] && i > 0 && w != upper && (l.usage == nil || l.usage.capitals[lower]) {
-			l.found(acronyms, s.path, "must have all letters of '%s' in one case: '%s'", w, upper)
+		if knownAcronyms[lower] && i > 0 && w != upper && (l.usage == nil || l.usage.capitals[lower]) {
+			l.found(acronymCase, s.path, "must have all letters of '%s' in one case: '%s'", w, upper)
 		}
 		if full := shorts[strings.ToLower(w)]; full != "" && !hasTerm(s.name) {
-			l.found(abbreviations, s.path, "must be written out: '%s' stands for %s", w, full)
+			l.found(abbreviatedNames, s.path, "must be written out: '%s' stands for %s", w, full)
 		}
 	}
 	switch {
 	case isCommand(s.name, words):
-		l.found(imperatives, s.path, "must be declarative; '%s' is a command", s.name)
+		l.found(imperativeNames, s.path, "must be declarative; '%s' is a command", s.name)
 	case len(words) > 1 && words[0] == "is" && s.typeOf() == "boolean":
-		l.found(isPrefixes, s.path, "must be named by the property, without 'is'")
+		l.found(booleanPrefixes, s.path, "must be named by the property, without 'is'")
 	case strings.HasSuffix(strings.ToLower(s.name), "timestamp") || strings.HasSuffix(s.name, "Stamp"):
-		l.found(stamps, s.path, "must be named as in 'somethingTime'")
+		l.found(timeNames, s.path, "must be named as in 'somethingTime'")
 	}
 	l.unit(s, words)
 }
@@ -194,18 +194,18 @@ func (l *linter) unit(s *node, words []string) {
 	switch last {
 	case "timeout", "deadline", "duration", "delay", "interval", "period", "ttl":
 		if isNumber {
-			l.found(durations, s.path, "must say its unit: '%s'", l.style.with(s.name, "seconds"))
+			l.found(durationUnits, s.path, "must say its unit: '%s'", l.style.with(s.name, "seconds"))
 		} else if kind == "string" {
-			l.found(durations, s.path, "must be an integer: '%s'", l.style.with(s.name, "seconds"))
+			l.found(durationUnits, s.path, "must be an integer: '%s'", l.style.with(s.name, "seconds"))
 		}
 	case "minutes", "hours", "days", "milliseconds", "millis":
 		if isNumber && len(words) > 1 {
-			l.found(durations, s.path, "must be in seconds: '%s' is in %s", s.name, last)
+			l.found(durationUnits, s.path, "must be in seconds: '%s' is in %s", s.name, last)
 		}
 	}
 	for i, w := range words {
 		if w == "Interval" || i == 0 && w == "interval" {
-			l.found(intervals, s.path, "must be named with 'period', not 'interval'")
+			l.found(periodNames, s.path, "must be named with 'period', not 'interval'")
 		}
 	}
 }

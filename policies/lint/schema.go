@@ -38,14 +38,14 @@ func (l *linter) schema(s *node) {
 func (l *linter) primitive(s *node) {
 	switch s.typeOf() {
 	case "number":
-		l.found(floats, s.path, "must not be a floating-point number: use an integer of a smaller unit, or a string with a format")
+		l.found(floatingPoint, s.path, "must not be a floating-point number: use an integer of a smaller unit, or a string with a format")
 	case "boolean":
-		l.found(booleans, s.path, "may be better as a string with named alternatives")
+		l.found(booleanFields, s.path, "may be better as a string with named alternatives")
 	case "integer":
 		if strings.HasPrefix(textOf(in(s.at, "format")), "uint") {
-			l.found(unsigned, s.path, "must be an int32 or int64 with a minimum, not '%s'", textOf(in(s.at, "format")))
+			l.found(unsignedIntegers, s.path, "must be an int32 or int64 with a minimum, not '%s'", textOf(in(s.at, "format")))
 		} else if !s.has("enum") && (!s.has("minimum") || !s.has("maximum")) {
-			l.found(bounds, s.path, "must have `minimum` and `maximum`")
+			l.found(integerBounds, s.path, "must have `minimum` and `maximum`")
 		}
 	}
 	if s.typeOf() != "string" {
@@ -53,7 +53,7 @@ func (l *linter) primitive(s *node) {
 	}
 	if l.usage != nil {
 		if in(s.at, "enum").Valid() && !isOneStyle(in(s.at, "enum")) {
-			l.found(enums, s.path+".enum", "must have values that are all written in one way")
+			l.found(enumValues, s.path+".enum", "must have values that are all written in one way")
 		}
 		return
 	}
@@ -64,7 +64,7 @@ func (l *linter) primitive(s *node) {
 		}
 	}
 	if len(wrong) > 0 {
-		l.found(enums, s.path+".enum", "must be CamelCase: '%s'", strings.Join(wrong, "', '"))
+		l.found(enumValues, s.path+".enum", "must be CamelCase: '%s'", strings.Join(wrong, "', '"))
 	}
 }
 
@@ -98,15 +98,15 @@ func isOneStyle(values document.Node) bool {
 // collection checks lists and maps (LINT-6).
 func (l *linter) collection(s *node) {
 	if s.isCRD && s.typeOf() == "array" && !s.has("x-kubernetes-list-type") {
-		l.found(lists, s.path, "must have `x-kubernetes-list-type`")
+		l.found(listTypes, s.path, "must have `x-kubernetes-list-type`")
 	}
 	if s.value != nil && s.value.typeOf() == "object" && len(s.value.members) > 0 {
-		l.found(mapObjects, s.path, "must be a list of objects with a `name`, not a map of objects")
+		l.found(objectMaps, s.path, "must be a list of objects with a `name`, not a map of objects")
 	}
 	if s.name == "conditions" && s.typeOf() == "array" && s.parent != nil && s.parent.name == "status" && s.isCRD {
 		keyed := in(s.at, "x-kubernetes-list-map-keys").First()
 		if textOf(in(s.at, "x-kubernetes-list-type")) != "map" || textOf(keyed) != "type" || keyed.Next().Valid() {
-			l.found(conditions, s.path, "must be a list of the type 'map' with the key 'type'")
+			l.found(conditionLists, s.path, "must be a list of the type 'map' with the key 'type'")
 		}
 	}
 }
@@ -124,13 +124,13 @@ func (l *linter) reference(s *node) {
 		return // an object of its own
 	}
 	if !isNamed && s.part != items {
-		l.found(references, s.path, "must be named as in '%sRef'", strings.TrimSuffix(s.name, "Reference"))
+		l.found(referenceNames, s.path, "must be named as in '%sRef'", strings.TrimSuffix(s.name, "Reference"))
 	}
 	if s.member("namespace") != nil && !l.isAgreed(s) {
-		l.found(crossReference, s.path, "must not name a namespace without a way for its owner to agree")
+		l.found(crossReferences, s.path, "must not name a namespace without a way for its owner to agree")
 	}
 	if s.member("kind") != nil && s.member("group") == nil && s.member("apiGroup") == nil && s.member("apiVersion") == nil {
-		l.found(untyped, s.path, "must have `group` beside `kind`")
+		l.found(kindsWithoutGroup, s.path, "must have `group` beside `kind`")
 	}
 }
 
@@ -158,7 +158,7 @@ func (l *linter) presence(s *node) {
 		l.found(itemsMembers, s.path, "must be the member of a list, or have another name")
 	}
 	if s.name == "phase" && s.parent != nil && s.parent.name == "status" {
-		l.found(phases, s.path, "must be a condition")
+		l.found(phaseFields, s.path, "must be a condition")
 	}
 }
 
@@ -199,7 +199,7 @@ func (l *linter) wording(s *node) {
 			continue
 		}
 		if advice := reword.Advice(n.Str()); advice != "" {
-			l.found(messages, n.Path(), "%s", advice)
+			l.found(messageWording, n.Path(), "%s", advice)
 		}
 	}
 }

@@ -486,7 +486,7 @@ func kindOf(p admission.Policy, a *admission.Attributes) string {
 	if !is {
 		return ""
 	}
-	for _, o := range e.Outlooks(a) {
+	for _, o := range e.Applicabilities(a) {
 		return o.Kind
 	}
 	return ""

@@ -55,7 +55,7 @@ type matchRequest struct {
 }
 
 // judge says which member of the match block does not fit, and whether others are open. What is said of a match all comes
-// from it: what is excluded before anything is read, the match itself, the outlook and the explanation. It errs if the labels
+// from it: what is excluded before anything is read, the match itself, the applicability and the explanation. It errs if the labels
 // of the namespace decide and cannot be read.
 func (m *Matcher) judge(ctx context.Context, q *matchRequest) (not reason, isOpen bool, err error) {
 	if m == nil {
@@ -212,8 +212,8 @@ func (m *Matcher) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 	return not != fits && err == nil
 }
 
-// Outlook adds to an outlook whether the matcher matches a request that has no object yet.
-func (m *Matcher) Outlook(i *resource.Info, o resource.Outlook) resource.Outlook {
+// Applicability adds to an applicability whether the matcher matches a request that has no object yet.
+func (m *Matcher) Applicability(i *resource.Info, o resource.Applicability) resource.Applicability {
 	switch not, isOpen, _ := m.judge(context.Background(), &matchRequest{info: i}); {
 	case not != fits:
 		return o.Unless(not.says())

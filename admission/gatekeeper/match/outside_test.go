@@ -95,9 +95,9 @@ func TestOutside(t *testing.T) {
 		if reasons := m.Reasons(context.Background(), "spec.match", Objects(nil, a)); matches != (len(reasons) == 0) {
 			t.Fatalf("seed %d, case %d: %s selects %+v: %v, because of %v", seed, n, text, i, matches, reasons)
 		}
-		outlook := m.Outlook(i, resource.Outlook{Applies: resource.Always})
-		if outlook.Applies == resource.Always && !matches || outlook.Applies == resource.Never && matches || (outlook.Applies == resource.Never) != m.Excludes(i) {
-			t.Fatalf("seed %d, case %d: %s selects %+v: %v, and the outlook is %+v", seed, n, text, i, matches, outlook)
+		applicability := m.Applicability(i, resource.Applicability{Applies: resource.Always})
+		if applicability.Applies == resource.Always && !matches || applicability.Applies == resource.Never && matches || (applicability.Applies == resource.Never) != m.Excludes(i) {
+			t.Fatalf("seed %d, case %d: %s selects %+v: %v, and the applicability is %+v", seed, n, text, i, matches, applicability)
 		}
 		early := &admission.Attributes{Info: i, Operation: operation, Lookup: lookup}
 		isExcluded, isOutside := m.Excludes(i), m.IsOutside(context.Background(), early)

@@ -86,11 +86,11 @@ func (m *Mutator) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 // References implements admission.Referrer.
 func (m *Mutator) References() admission.References { return m.match.References() }
 
-// Outlooks implements admission.Explainer.
-func (m *Mutator) Outlooks(a *admission.Attributes) []resource.Outlook {
-	o := admission.OutlookOf(m.name, m.rules, a)
+// Applicabilities implements admission.Explainer.
+func (m *Mutator) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	o := admission.ApplicabilityOf(m.name, m.rules, a)
 	o.Kind = m.kind
-	return []resource.Outlook{m.match.Outlook(a.Info, o)}
+	return []resource.Applicability{m.match.Applicability(a.Info, o)}
 }
 
 // Excludes implements admission.Narrower.

@@ -84,9 +84,9 @@ func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
 	return s.selection.IsOutside(ctx, a)
 }
 
-// Outlooks implements admission.Explainer. It names the mutators.
-func (s *System) Outlooks(a *admission.Attributes) []resource.Outlook {
-	all := s.selection.Outlooks(a)
+// Applicabilities implements admission.Explainer. It names the mutators.
+func (s *System) Applicabilities(a *admission.Attributes) []resource.Applicability {
+	all := s.selection.Applicabilities(a)
 	for i, o := range all {
 		switch {
 		case a.Info.Subresource != "":

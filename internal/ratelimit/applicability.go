@@ -8,13 +8,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// Outlooks says for each rule whether it counts a request that comes by a route, in the order of
+// Applicabilities says for each rule whether it counts a request that comes by a route, in the order of
 // their names. The user and the header lines are not known. The time is the one by which rollouts
 // are judged.
-func (r *Rules) Outlooks(i *resource.Info, place *resource.Place, at time.Time) []resource.Outlook {
-	all := []resource.Outlook{}
+func (r *Rules) Applicabilities(i *resource.Info, place *resource.Place, at time.Time) []resource.Applicability {
+	all := []resource.Applicability{}
 	for _, c := range r.all() {
-		all = append(all, c.outlook(i, place, at))
+		all = append(all, c.applicability(i, place, at))
 	}
 	return all
 }
@@ -33,8 +33,8 @@ func (r *Rules) all() []*compiled {
 	return slices.SortedFunc(slices.Values(r.list), func(a, b *compiled) int { return cmp.Compare(a.limit.Name, b.limit.Name) })
 }
 
-func (c *compiled) outlook(i *resource.Info, place *resource.Place, at time.Time) resource.Outlook {
-	o := resource.Outlook{Kind: "RateLimitPolicy", Name: c.limit.Name, Applies: resource.Always}
+func (c *compiled) applicability(i *resource.Info, place *resource.Place, at time.Time) resource.Applicability {
+	o := resource.Applicability{Kind: "RateLimitPolicy", Name: c.limit.Name, Applies: resource.Always}
 	if why := c.match(i, place); why != counted {
 		return o.Unless(why.says(i))
 	}

@@ -1,6 +1,6 @@
-// Package outlook says which policies and limits of a set match a request, and why the others do
+// Package matching says which policies and limits of a set match a request, and why the others do
 // not, as far as the request's method and path decide it.
-package outlook
+package matching
 
 import (
 	"time"
@@ -10,25 +10,25 @@ import (
 	"github.com/admission-gateway/gateway/policies"
 )
 
-// Outlooks are the outlooks of all policies and limits of a set.
-type Outlooks struct {
+// A Forecast says of each policy and each limit of a set whether it matches a request.
+type Forecast struct {
 	// Mutating and Validating are in the order in which they run.
-	Mutating, Validating, Conventions, Limits []resource.Outlook
-	// Idle are policies of the files that match no request at all.
-	Idle []resource.Outlook
+	Mutating, Validating, Conventions, Limits []resource.Applicability
+	// Unbound are policies of the files that match no request at all.
+	Unbound []resource.Applicability
 }
 
-// Of returns the outlooks on a request that comes by a route.
-func Of(s *policies.Set, i *resource.Info, r *resource.Resource, place *resource.Place) Outlooks {
-	o := Outlooks{Limits: s.Limits().Outlooks(i, place, time.Now())}
-	o.Mutating, o.Validating, o.Conventions = outlooks(s, i, r, operationOf(i))
+// Of returns the forecast for a request that comes by a route.
+func Of(s *policies.Set, i *resource.Info, r *resource.Resource, place *resource.Place) Forecast {
+	o := Forecast{Limits: s.Limits().Applicabilities(i, place, time.Now())}
+	o.Mutating, o.Validating, o.Conventions = applicabilities(s, i, r, operationOf(i))
 	if i.Verb == resource.VerbUpdate || i.Verb == resource.VerbPatch {
-		mutating, validating, conventions := outlooks(s, i, r, admission.Create)
+		mutating, validating, conventions := applicabilities(s, i, r, admission.Create)
 		orCreate(o.Mutating, mutating)
 		orCreate(o.Validating, validating)
 		orCreate(o.Conventions, conventions)
 	}
-	o.Idle = idle(s, &o)
+	o.Unbound = unbound(s, &o)
 	return o
 }
 
@@ -44,10 +44,10 @@ func operationOf(i *resource.Info) admission.Operation {
 	return operation
 }
 
-func outlooks(s *policies.Set, i *resource.Info, r *resource.Resource, operation admission.Operation) (mutating, validating, conventions []resource.Outlook) {
+func applicabilities(s *policies.Set, i *resource.Info, r *resource.Resource, operation admission.Operation) (mutating, validating, conventions []resource.Applicability) {
 	a := &admission.Attributes{Info: i, Resource: r, Operation: operation}
-	mutating, validating = s.Admission().Outlooks(a)
-	conventions = s.Conventions().Outlooks(a)
+	mutating, validating = s.Admission().Applicabilities(a)
+	conventions = s.Conventions().Applicabilities(a)
 	if operation != 0 {
 		return mutating, validating, conventions
 	}
@@ -60,7 +60,7 @@ func outlooks(s *policies.Set, i *resource.Info, r *resource.Resource, operation
 	case i.IsUndescribed:
 		why = "no policy file describes the path"
 	}
-	for _, all := range [][]resource.Outlook{mutating, validating, conventions} {
+	for _, all := range [][]resource.Applicability{mutating, validating, conventions} {
 		for n, o := range all {
 			all[n] = o.Unless(why)
 		}
@@ -68,8 +68,8 @@ func outlooks(s *policies.Set, i *resource.Info, r *resource.Resource, operation
 	return mutating, validating, conventions
 }
 
-// orCreate adds to the outlooks of an update what they are if the update creates the object.
-func orCreate(update, create []resource.Outlook) {
+// orCreate adds to the applicabilities of an update what they are if the update creates the object.
+func orCreate(update, create []resource.Applicability) {
 	for n, o := range update {
 		if o.Applies == resource.Never && create[n].Applies != resource.Never {
 			o.Applies, o.Because = resource.Always, ""
@@ -78,28 +78,28 @@ func orCreate(update, create []resource.Outlook) {
 	}
 }
 
-// idle finds the policies of the files that are in no other list.
-func idle(s *policies.Set, o *Outlooks) (idle []resource.Outlook) {
+// unbound finds the policies of the files that are in no other list.
+func unbound(s *policies.Set, o *Forecast) (unbound []resource.Applicability) {
 	type policy struct{ kind, name string }
 	runs := map[policy]bool{}
-	for _, all := range [][]resource.Outlook{o.Mutating, o.Validating} {
+	for _, all := range [][]resource.Applicability{o.Mutating, o.Validating} {
 		for _, one := range all {
 			runs[policy{one.Kind, one.Name}] = true
 		}
 	}
 	for _, f := range s.Files() {
 		for _, object := range f.Objects {
-			one := resource.Outlook{Kind: object.Kind, Name: object.Name}
+			one := resource.Applicability{Kind: object.Kind, Name: object.Name}
 			if runs[policy{one.Kind, one.Name}] {
 				continue
 			}
 			switch object.Kind {
 			case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
-				idle = append(idle, one.Unless("no binding names it"))
+				unbound = append(unbound, one.Unless("no binding names it"))
 			case "DefaultingPolicy":
-				idle = append(idle, one.Unless("its mode is Disabled"))
+				unbound = append(unbound, one.Unless("its mode is Disabled"))
 			}
 		}
 	}
-	return idle
+	return unbound
 }

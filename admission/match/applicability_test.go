@@ -14,9 +14,9 @@ import (
 	"github.com/admission-gateway/gateway/internal/resource"
 )
 
-// TestOutlook: a policy that is said to match no request matches none, whatever the object is, and
+// TestApplicability: a policy that is said to match no request matches none, whatever the object is, and
 // one that is said to match all matches each.
-func TestOutlook(t *testing.T) {
+func TestApplicability(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	some := func(from ...string) (some []string) {
@@ -73,13 +73,13 @@ func TestOutlook(t *testing.T) {
 		if collection {
 			info.Verb = resource.VerbDeleteCollection
 		}
-		o := m.Outlook(&admission.Attributes{Info: info, Operation: operation}, resource.Outlook{Applies: resource.Always})
+		o := m.Applicability(&admission.Attributes{Info: info, Operation: operation}, resource.Applicability{Applies: resource.Always})
 		seen[o.Applies]++
 		if excluded := m.Excludes(info, operation); excluded != (o.Applies == resource.Never) {
-			t.Fatalf("%s of %+v: excluded %v, and the outlook is %+v of %+v", operation, info, excluded, o, constraints)
+			t.Fatalf("%s of %+v: excluded %v, and the applicability is %+v of %+v", operation, info, excluded, o, constraints)
 		}
 		if (o.Because == "") != (o.Applies == resource.Always) || strings.HasPrefix(o.Because, "if ") != (o.Applies == resource.Sometimes) {
-			t.Fatalf("the outlook is %+v", o)
+			t.Fatalf("the applicability is %+v", o)
 		}
 		for _, object := range []string{"{metadata: {name: web, labels: {tier: prod}}}", "{metadata: {name: api, labels: {tier: team-a}}}", "{}"} {
 			info := *info
@@ -97,13 +97,13 @@ func TestOutlook(t *testing.T) {
 				t.Fatalf("%s of %+v with %s: matches %v, because %q is so: %q", operation, info, object, matches, field, because)
 			}
 			if o.Applies == resource.Always && !matches || o.Applies == resource.Never && matches {
-				t.Fatalf("%s of %+v with %s: matches %v, and the outlook is %+v of %+v", operation, info, object, matches, o, constraints)
+				t.Fatalf("%s of %+v with %s: matches %v, and the applicability is %+v of %+v", operation, info, object, matches, o, constraints)
 			}
 		}
 	}
 	for _, applies := range []resource.Applies{resource.Always, resource.Sometimes, resource.Never} {
 		if seen[applies] < 150 {
-			t.Errorf("only %d outlooks are %s", seen[applies], applies)
+			t.Errorf("only %d applicabilities are %s", seen[applies], applies)
 		}
 	}
 }

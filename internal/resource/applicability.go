@@ -10,25 +10,25 @@ const (
 	Never     Applies = "No"
 )
 
-// An Outlook says whether a policy, one of its bindings or a limit applies to a request, as far as
+// An Applicability says whether a policy, one of its bindings or a limit applies to a request, as far as
 // method and path show. It is for operators.
-type Outlook struct {
+type Applicability struct {
 	Kind, Name string
 	Applies    Applies
 	// Because says why not, or what else decides. It is empty if nothing else does.
 	Because string
 	// Bindings are the bindings of a policy that has some.
-	Bindings []Outlook
+	Bindings []Applicability
 }
 
-// Unless returns the outlook of what is never about the request for a reason.
-func (o Outlook) Unless(because string) Outlook {
+// Unless returns the applicability of what is never about the request for a reason.
+func (o Applicability) Unless(because string) Applicability {
 	o.Applies, o.Because, o.Bindings = Never, because, nil
 	return o
 }
 
 // Also adds a remark about something that applies to the request.
-func (o Outlook) Also(remark string) Outlook {
+func (o Applicability) Also(remark string) Applicability {
 	switch {
 	case o.Applies == Never || remark == "":
 	case o.Because == "":
@@ -40,7 +40,7 @@ func (o Outlook) Also(remark string) Outlook {
 }
 
 // If adds a further condition for it to apply to the request.
-func (o Outlook) If(condition string) Outlook {
+func (o Applicability) If(condition string) Applicability {
 	if o.Applies == Never {
 		return o
 	}

@@ -8,44 +8,44 @@ import (
 
 // An Explainer is a policy that says more of the requests it matches than its rules do.
 type Explainer interface {
-	// Outlooks says whether the policy matches a request that has no object yet.
-	Outlooks(a *Attributes) []resource.Outlook
+	// Applicabilities says whether the policy matches a request that has no object yet.
+	Applicabilities(a *Attributes) []resource.Applicability
 }
 
-// Outlooks says of each policy whether it matches a request that has no object yet: mutators first,
+// Applicabilities says of each policy whether it matches a request that has no object yet: mutators first,
 // each kind in the order in which they run.
-func (c *Chain) Outlooks(a *Attributes) (mutating, validating []resource.Outlook) {
-	return outlooks(c.mutators, a), outlooks(c.validators, a)
+func (c *Chain) Applicabilities(a *Attributes) (mutating, validating []resource.Applicability) {
+	return applicabilities(c.mutators, a), applicabilities(c.validators, a)
 }
 
-// Outlooks says the same of each policy of the selection.
-func (s *Selection[P]) Outlooks(a *Attributes) []resource.Outlook {
+// Applicabilities says the same of each policy of the selection.
+func (s *Selection[P]) Applicabilities(a *Attributes) []resource.Applicability {
 	if s == nil {
 		return nil
 	}
-	return outlooks(s.policies, a)
+	return applicabilities(s.policies, a)
 }
 
-func outlooks[P Policy](policies []P, a *Attributes) (all []resource.Outlook) {
+func applicabilities[P Policy](policies []P, a *Attributes) (all []resource.Applicability) {
 	for _, p := range policies {
 		first := len(all)
 		if e, is := Policy(p).(Explainer); is {
-			all = append(all, e.Outlooks(a)...)
+			all = append(all, e.Applicabilities(a)...)
 		} else {
-			all = append(all, OutlookOf(p.Name(), p.Rules(), a))
+			all = append(all, ApplicabilityOf(p.Name(), p.Rules(), a))
 		}
 		if t := termsOf(p); t != nil {
 			for i := range all[first:] {
-				all[first+i] = t.Outlook(a, all[first+i])
+				all[first+i] = t.Applicability(a, all[first+i])
 			}
 		}
 	}
 	return all
 }
 
-// OutlookOf says by its rules alone whether something matches a request that has no object yet.
-func OutlookOf(name string, rules []Rule, a *Attributes) resource.Outlook {
-	o := resource.Outlook{Name: name, Applies: resource.Always}
+// ApplicabilityOf says by its rules alone whether something matches a request that has no object yet.
+func ApplicabilityOf(name string, rules []Rule, a *Attributes) resource.Applicability {
+	o := resource.Applicability{Name: name, Applies: resource.Always}
 	i := a.Info
 	best, because := 0, "it is about other resources"
 	fails := func(depth int, why string) {
@@ -68,7 +68,7 @@ func OutlookOf(name string, rules []Rule, a *Attributes) resource.Outlook {
 				best, o = 4, o.If("labels of the object fit")
 			}
 		default:
-			return resource.Outlook{Name: name, Applies: resource.Always}
+			return resource.Applicability{Name: name, Applies: resource.Always}
 		}
 	}
 	if best == 4 {
