@@ -85,6 +85,6 @@ func (m *mutatingPolicies) compile(l *loader) {
 	}
 	kinds := l.knownKinds()
 	for o, p := range m.specs {
-		l.patched(o, p, kinds)
+		patched(&l.findings, o, p, kinds)
 	}
 }

@@ -50,7 +50,7 @@ func (l *loader) failing(o *manifest.Object, programs []*cel.Program) {
 		return
 	}
 	reuse.OfObject(l.kept, &l.findings, o, "failing", programs[0], func(f *findings) struct{} {
-		f.Found = applicability.AlwaysFails(o, programs)
+		f.Found = applicability.CanSucceed(o, programs)
 		return struct{}{}
 	})
 }

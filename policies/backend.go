@@ -250,12 +250,11 @@ func raced(r *loadedResource, chain *admission.Chain) (string, finding.Severity)
 	return "", Warning
 }
 
-// checkPins refuses resources whose writes have to be pinned to a version that their backend does
+// unpinnable refuses resources whose writes have to be pinned to a version that their backend does
 // not report.
-func (l *loader) checkPins() []Finding {
+func unpinnable(resources []loadedResource, chain *admission.Chain) []Finding {
 	var f findings
-	chain := l.set.chain
-	for _, r := range l.resources {
+	for _, r := range resources {
 		if r.Backend.Concurrency == resource.BestEffort {
 			warnOfBestEffort(&f, &r)
 			continue

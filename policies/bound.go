@@ -122,7 +122,7 @@ func (b *bound[P, B]) compileUnbound(l *loader) []unboundPolicy[P] {
 		if unbound[i].ok && l.plans.advise(p.from.File) {
 			l.review(p.from, states, kinds, p.review)
 			l.wildcards(p.from, states, kinds, p.review)
-			l.unaskedWidely(p.from, states, kinds, p.review)
+			unaskedWidely(&l.findings, p.from, states, kinds, p.review)
 			p.advise(l)
 		}
 	}

@@ -54,7 +54,9 @@ func (d *defaultingPolicies) compile(l *loader) {
 		})
 		suited(&l.findings, p, compiled, kinds)
 		l.suitedWidely(p, compiled, kinds)
-		l.overtaken(p, d.all[:i], kinds)
+		if !l.mayBeUnused(p.from) {
+			overtaken(&l.findings, p, d.all[:i], kinds)
+		}
 		if p.spec.Enabled() {
 			l.mutators = append(l.mutators, compiled)
 		}

@@ -47,13 +47,13 @@ func (e *errorTemplates) compile(l *loader) { l.set.errorTemplates = e.all }
 // ErrorTemplate returns the template of a name; nil if there is none.
 func (s *Set) ErrorTemplate(name string) *refusal.Template { return s.errorTemplates[name] }
 
-// checkErrorTemplates finds resources that name a template that no file has.
-func (l *loader) checkErrorTemplates() []Finding {
+// missingTemplates finds resources that name a template that no file has.
+func missingTemplates(resources []loadedResource, set *Set) []Finding {
 	var f findings
 	var told []*manifest.Object // OpenAPI documents, which say it of many resources at once
-	for _, r := range l.resources {
+	for _, r := range resources {
 		name := r.Errors.Template
-		if _, found := l.set.errorTemplates[name]; name == "" || found || slices.Contains(told, r.at.from) {
+		if _, found := set.errorTemplates[name]; name == "" || found || slices.Contains(told, r.at.from) {
 			continue
 		}
 		path := "spec.errorTemplate"
@@ -64,7 +64,7 @@ func (l *loader) checkErrorTemplates() []Finding {
 		default:
 			path, told = r.at.path, append(told, r.at.from)
 		}
-		f.At(r.at.from, Error, path, "%s", noErrorTemplate(l.set))
+		f.At(r.at.from, Error, path, "%s", noErrorTemplate(set))
 	}
 	return f.Found
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/testutil"
 )
 
-// TestDivisionByZero: an expression that constants make fail is one error of the load, whatever kind of object has it.
+// TestDivisionByZero: an expression that constants make fail is one error of the load, with one id, whatever kind of object has it.
 func TestDivisionByZero(t *testing.T) {
 	const (
 		v1       = "apiVersion: admissionregistration.k8s.io/v1\nkind: "
@@ -51,10 +51,10 @@ func TestDivisionByZero(t *testing.T) {
 		var got []string
 		for _, f := range found {
 			if strings.HasSuffix(f.File, "b.yaml") && f.Severity <= Warning {
-				got = append(got, f.String())
+				got = append(got, f.Rule+": "+f.String())
 			}
 		}
-		if len(got) != 1 || !strings.Contains(got[0], ": "+c.field+": ERROR: <input>:1:") || !strings.Contains(got[0], ": fails for every object: division by zero") {
+		if len(got) != 1 || !strings.HasPrefix(got[0], "always-fails: ") || !strings.Contains(got[0], ": "+c.field+": ERROR: <input>:1:") || !strings.Contains(got[0], ": fails for every object: division by zero") {
 			t.Errorf("%s: got\n%s", name, strings.Join(got, "\n"))
 		}
 	}

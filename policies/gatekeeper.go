@@ -30,7 +30,7 @@ func (g *gatekeeperFiles) compile(l *loader) {
 	kinds := l.knownKinds()
 	for id, o := range l.known {
 		if id.group == constraints.MutationsGroup && o.Kind == "Assign" {
-			l.assigned(o, kinds)
+			assigned(&l.findings, o, kinds)
 		}
 	}
 	l.set.logsDecisions = l.set.logsDecisions || len(validators) > 0

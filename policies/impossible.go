@@ -6,6 +6,7 @@ import (
 	"github.com/admission-gateway/gateway/admission/typecheck"
 	"github.com/admission-gateway/gateway/internal/cel"
 	"github.com/admission-gateway/gateway/internal/manifest"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
 
@@ -39,7 +40,7 @@ func (l *loader) impossibleByRego(p loadedRego, modules regoKey, c *compiledRego
 	found := reuse.Of(l.kept, impossibleKey{p.from.Sum(), modules, types}, func() rego.Errors {
 		return c.program.Impossible(unionOf(types), p.spec.Spec.Bundle == "" && len(c.reads.Kind) == 0, c.policy.Queries()...)
 	})
-	l.regoFound(&l.findings, found, constantsOf(&p.spec.Spec))
+	l.regoFound(&l.findings, applicability.AlwaysFails, found, constantsOf(&p.spec.Spec))
 	return len(found) > 0
 }
 
@@ -69,7 +70,7 @@ func (l *loader) impossibleByTemplate(f *findings, o *manifest.Object, t *gateke
 	}
 	found := reuse.Of(l.kept, templateKey{t, types}, func() rego.Errors { return t.Modules().Impossible(unionOf(types), false, t.Rule()) })
 	if len(found) > 0 {
-		f.At(o, Error, "spec.match.kinds", "matches objects in which the template can never find anything: %s", found[0].Message)
+		f.By(applicability.AlwaysFails, o, Error, "spec.match.kinds", "matches objects in which the template can never find anything: %s", found[0].Message)
 	}
 }
 

@@ -330,7 +330,7 @@ func (l *loader) object(o *manifest.Object) {
 	}
 	id := objectID{group, o.Kind, o.Namespace, o.Name}
 	if isServed {
-		l.clusterScoped(o)
+		clusterScoped(&l.findings, o)
 		l.terms.Check(o)
 		id.namespace = ""
 	}
@@ -344,9 +344,9 @@ func (l *loader) object(o *manifest.Object) {
 
 // clusterScoped warns of a namespace, which templates are fond of: all policies are cluster-scoped, and as on an API server
 // it means nothing.
-func (l *loader) clusterScoped(o *manifest.Object) {
+func clusterScoped(f *findings, o *manifest.Object) {
 	if group, _ := o.GroupVersion(); o.Namespace != "" && group != constraints.ConfigGroup { // Gatekeeper's own is in its namespace
-		l.At(o, Warning, "metadata.namespace", "has no effect: %s belongs to no namespace", withArticle(o.Kind))
+		f.At(o, Warning, "metadata.namespace", "has no effect: %s belongs to no namespace", withArticle(o.Kind))
 	}
 }
 
@@ -404,7 +404,7 @@ func (l *loader) reach() {
 // register makes the registry of the resources.
 func (l *loader) register() {
 	set := l.set
-	l.resources = l.distinct(l.resources)
+	l.resources = distinct(&l.findings, l.resources)
 	all := make([]*resource.Resource, 0, len(l.resources))
 	for _, r := range l.resources {
 		all = append(all, r.Resource)
@@ -416,7 +416,7 @@ func (l *loader) register() {
 		set.contracts = append(set.contracts, one.contract)
 	}
 	if set.registry, err = resource.NewRegistry(all, operations...); err != nil {
-		l.blame(all)
+		blame(&l.findings, l.resources, all)
 		return
 	}
 	set.compiled = make([]compiledResource, len(l.resources))
@@ -429,7 +429,7 @@ func (l *loader) register() {
 
 // distinct reports resources that two files define, and kinds that two resources of a group have. Names that no author
 // gave give way.
-func (l *loader) distinct(resources []loadedResource) []loadedResource {
+func distinct(f *findings, resources []loadedResource) []loadedResource {
 	byName := func(a, b loadedResource) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Names.Plural, b.Names.Plural), cmp.Compare(a.Version, b.Version))
 	}
@@ -438,7 +438,7 @@ func (l *loader) distinct(resources []loadedResource) []loadedResource {
 	kept := make([]loadedResource, 0, len(resources))
 	for _, isMade := range []bool{false, true} { // what authors say, before what gives way
 		for _, r := range resources {
-			if r.Operation == nil && (r.made != madeNames{}) == isMade && l.name(&names, &r) {
+			if r.Operation == nil && (r.made != madeNames{}) == isMade && names.take(f, &r) {
 				kept = append(kept, r)
 			}
 		}
@@ -470,21 +470,21 @@ type takenNames struct {
 	renamed        map[renamedFrom]string
 }
 
-// name takes the names of a resource, and reports whether it can have them.
-func (l *loader) name(taken *takenNames, r *loadedResource) bool {
+// take takes the names of a resource, and reports whether it can have them.
+func (taken *takenNames) take(f *findings, r *loadedResource) bool {
 	plural, kind := versionedName{r.Group, r.Version, r.Names.Plural}, versionedName{r.Group, r.Version, r.Names.Kind}
 	if first, twice := taken.plurals[plural]; twice && !r.made.plural {
-		l.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(*r), first.at.from.File, first.at.from.Line(first.at.path))
+		f.At(r.at.from, Error, r.at.path, "must not define %s again, which %s:%d does", describe(*r), first.at.from.File, first.at.from.Line(first.at.path))
 		return false
 	} else if twice {
 		plural.name = freeName(taken.plurals, plural, "-")
-		l.At(r.at.from, Note, r.at.path, "is the resource '%s', because %s:%d has the name '%s'; `%s` may give it another one",
+		f.At(r.at.from, Note, r.at.path, "is the resource '%s', because %s:%d has the name '%s'; `%s` may give it another one",
 			plural.name, first.at.from.File, first.at.from.Line(first.at.path), r.Names.Plural, openapi.Extension+".names.plural")
 		taken.renamed[renamedFrom{r.at.from, r.Group, r.Version, r.Names.Plural}] = plural.name
 		r.Names.Plural = plural.name
 	}
 	if first, twice := taken.kinds[kind]; twice && !r.made.kind {
-		l.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
+		f.At(r.at.from, Error, r.at.path, "must not have the kind '%s' of %s in %s:%d", r.Names.Kind, describe(first), first.at.from.File, first.at.from.Line(first.at.path))
 		return false
 	} else if twice {
 		kind.name = freeName(taken.kinds, kind, "")
@@ -509,11 +509,11 @@ func describe(r loadedResource) string {
 }
 
 // blame finds the resource that the registry does not accept beside the previous ones.
-func (l *loader) blame(all []*resource.Resource) {
+func blame(f *findings, resources []loadedResource, all []*resource.Resource) {
 	for i := range all {
 		if _, err := resource.NewRegistry(all[:i+1]); err != nil {
 			for _, one := range applicability.Joined(err) {
-				l.At(l.resources[i].at.from, Error, l.resources[i].at.path, "%s", one.Error())
+				f.At(resources[i].at.from, Error, resources[i].at.path, "%s", one.Error())
 			}
 			return
 		}

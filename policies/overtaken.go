@@ -14,29 +14,26 @@ import (
 
 // overtaken finds defaults of a DefaultingPolicy that always come too late: the schema, the policy itself or a policy before it
 // has set the field. A policy that is switched off comes before none and after none.
-func (l *loader) overtaken(p loadedDefaulting, before []loadedDefaulting, kinds *knownKinds) {
-	if l.mayBeUnused(p.from) {
-		return
-	}
+func overtaken(f *findings, p loadedDefaulting, before []loadedDefaulting, kinds *knownKinds) {
 	all := p.spec.Spec.Defaults
 	for i, d := range all {
 		at := field.NewPath("spec", "defaults").Index(i).Child("field").String()
 		if j := slices.IndexFunc(all[:i], func(first mutate.Default) bool { return first.Field == d.Field && isCertain(first) }); j >= 0 {
-			l.At(p.from, Error, at, "can never apply: the default with the index %d sets the field first", j)
+			f.By(applicability.NeverApplies, p.from, Error, at, "can never apply: the default with the index %d sets the field first", j)
 			continue
 		}
 		if i := slices.IndexFunc(before, func(first loadedDefaulting) bool {
 			return p.spec.Enabled() && first.sets(d.Field) && first.covers(p)
 		}); i >= 0 {
-			l.At(p.from, Error, at, "can never apply: the DefaultingPolicy '%s' sets the field first, since policies run in the order of their names", before[i].spec.Name)
+			f.By(applicability.NeverApplies, p.from, Error, at, "can never apply: the DefaultingPolicy '%s' sets the field first, since policies run in the order of their names", before[i].spec.Name)
 			continue
 		}
-		l.overtakenBySchema(p, at, d.Field, kinds)
+		overtakenBySchema(f, p, at, d.Field, kinds)
 	}
 }
 
 // overtakenBySchema finds a default of a field for which the schemas have one.
-func (l *loader) overtakenBySchema(p loadedDefaulting, at, name string, kinds *knownKinds) {
+func overtakenBySchema(f *findings, p loadedDefaulting, at, name string, kinds *knownKinds) {
 	const first = "the default of the schema is set first"
 	resources := typecheck.Named(p.spec.Spec.MatchConstraints)
 	hasDefault, isNever, parent := 0, true, ""
@@ -55,9 +52,9 @@ func (l *loader) overtakenBySchema(p loadedDefaulting, at, name string, kinds *k
 	switch {
 	case hasDefault == 0 || hasDefault < len(resources):
 	case isNever:
-		l.At(p.from, Error, at, "can never apply: %s", first)
+		f.By(applicability.NeverApplies, p.from, Error, at, "can never apply: %s", first)
 	default:
-		l.At(p.from, Warning, at, "applies only where `%s` is left out: otherwise %s", parent, first)
+		f.By(applicability.NeverApplies, p.from, Warning, at, "applies only where `%s` is left out: otherwise %s", parent, first)
 	}
 }
 

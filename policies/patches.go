@@ -19,11 +19,11 @@ import (
 
 // patched warns of mutations that always fail, or set what the schema of the objects refuses, as far as the texts in an
 // expression prove it.
-func (l *loader) patched(o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
+func patched(f *findings, o *manifest.Object, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
 	for i, m := range p.Spec.Mutations {
 		if m.ApplyConfiguration != nil {
 			at := fmt.Sprintf("spec.mutations[%d].applyConfiguration.expression", i)
-			l.misplaced(o, at, outcome.Applied(m.ApplyConfiguration.Expression), p, kinds)
+			misplaced(f, o, at, outcome.Applied(m.ApplyConfiguration.Expression), p, kinds)
 		}
 		if m.JSONPatch == nil {
 			continue
@@ -31,21 +31,21 @@ func (l *loader) patched(o *manifest.Object, p *admissionv1.MutatingAdmissionPol
 		at := fmt.Sprintf("spec.mutations[%d].jsonPatch.expression", i)
 		for _, one := range outcome.Patches(m.JSONPatch.Expression) {
 			if problem := malformed(&one); problem != "" {
-				l.At(o, Warning, at, "%s: the patch fails", problem)
+				f.At(o, Warning, at, "%s: the patch fails", problem)
 				continue
 			}
-			l.misplaced(o, at, []outcome.Patch{one}, p, kinds)
+			misplaced(f, o, at, []outcome.Patch{one}, p, kinds)
 		}
 	}
 }
 
 // misplaced warns of patches that set what the schemas of the objects do not let be.
-func (l *loader) misplaced(o *manifest.Object, at string, all []outcome.Patch, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
+func misplaced(f *findings, o *manifest.Object, at string, all []outcome.Patch, p *admissionv1.MutatingAdmissionPolicy, kinds *knownKinds) {
 	for _, one := range all {
 		for _, gvr := range typecheck.Named(p.Spec.MatchConstraints) {
 			typ, s := kinds.mergeType(gvr)
 			if err := misplacedPatch(&one, typ, s); err != nil {
-				l.At(o, Warning, at, "%s", inObjects(err, gvr))
+				f.At(o, Warning, at, "%s", inObjects(err, gvr))
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func fieldOf(pointer string) *defaults.Path {
 }
 
 // assigned warns of an Assign of Gatekeeper's whose location the objects lack, or whose value they cannot have.
-func (l *loader) assigned(o *manifest.Object, kinds *knownKinds) {
+func assigned(f *findings, o *manifest.Object, kinds *knownKinds) {
 	location, err := defaults.ParsePath(o.Text("spec.location"))
 	if err != nil {
 		return
@@ -141,10 +141,10 @@ func (l *loader) assigned(o *manifest.Object, kinds *knownKinds) {
 				continue
 			}
 			if _, err := location.In(typ); err != nil {
-				l.At(o, Warning, "spec.location", "%s", inObjects(err, gvr))
+				f.At(o, Warning, "spec.location", "%s", inObjects(err, gvr))
 			} else if hasValue {
 				if err := location.CheckLiteral(typ, s, value.Raw()); err != nil {
-					l.At(o, Warning, value.Path(), "does not fit the field: %s", inObjects(err, gvr))
+					f.At(o, Warning, value.Path(), "does not fit the field: %s", inObjects(err, gvr))
 				}
 			}
 		}

@@ -128,13 +128,13 @@ func (r *regoPolicies) compilePolicy(l *loader, p loadedRego, states []string, k
 		c.errors, c.warnings = found.Errors, slices.Concat(found.Warnings, c.warnings)
 		return c
 	})
-	l.regoFound(&l.findings, c.errors, Error)
+	l.regoFound(&l.findings, "", c.errors, Error)
 	isMeant := l.mayBeUnused(p.from)
 	if !isMeant {
-		l.regoFound(&l.findings, c.failing, constantsOf(spec))
+		l.regoFound(&l.findings, applicability.AlwaysFails, c.failing, constantsOf(spec))
 		l.parametersOf(p, c.parameters)
 	}
-	l.regoFound(&l.findings, c.warnings, Warning)
+	l.regoFound(&l.findings, "", c.warnings, Warning)
 	l.modulesRead(c.reads)
 	if c.policy == nil {
 		return nil
@@ -168,7 +168,7 @@ func (l *loader) parametersOf(p loadedRego, read rego.ParameterReads) {
 			l.At(p.from, Warning, m.Path(), "%s", why)
 		}
 	}
-	l.regoFound(&l.findings, read.Lacking(names, "`spec.parameters` has no such member"), Warning)
+	l.regoFound(&l.findings, applicability.UnknownName, read.Lacking(names, "`spec.parameters` has no such member"), Warning)
 }
 
 // bundle returns the bundle that a policy names; false if the configuration has none of the name.
@@ -250,10 +250,11 @@ func hashWith(files string, bundles map[string]string, assembled []string) strin
 	return hex.EncodeToString(all.Sum(nil))
 }
 
-// regoFound records what was found in modules.
-func (l *loader) regoFound(to *findings, found rego.Errors, severity Severity) {
+// regoFound records what was found in modules by a check; "" is the compiler.
+func (l *loader) regoFound(to *findings, rule string, found rego.Errors, severity Severity) {
 	for _, e := range found {
-		if f := l.regoFinding(e, severity); !slices.Contains(to.Found, f) {
+		f := l.regoFinding(e, severity)
+		if f.Rule = rule; !slices.Contains(to.Found, f) {
 			to.Found = append(to.Found, f)
 		}
 	}

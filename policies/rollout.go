@@ -68,12 +68,12 @@ func (l *loader) planResources() {
 // planAt is the place of the rollout in its file.
 func (r *loadedResource) planAt() string { return cmp.Or(r.rolloutAt, "spec.rollout") }
 
-// checkDryRuns says which descriptions take policies with them: what is not enforced of a resource, no policy judges.
-func (l *loader) checkDryRuns() []Finding {
+// notEnforced says which descriptions take policies with them: what is not enforced of a resource, no policy judges.
+func notEnforced(resources []loadedResource, set *Set) []Finding {
 	var f findings
 	var told []*rollout.Plan
-	for i := range l.resources {
-		r := &l.resources[i]
+	for i := range resources {
+		r := &resources[i]
 		if r.Rollout == nil || slices.Contains(told, r.Rollout) {
 			continue
 		}
@@ -82,7 +82,7 @@ func (l *loader) checkDryRuns() []Finding {
 			info.Subresource = r.Operation.Subresource
 		}
 		for _, operation := range []admission.Operation{admission.Create, admission.Update, admission.Delete} {
-			if l.set.chain.Concerns(&info, operation) || l.set.conventions.Concern(&info, operation) {
+			if set.chain.Concerns(&info, operation) || set.conventions.Concern(&info, operation) {
 				told = append(told, r.Rollout)
 				f.At(r.at.from, Warning, r.planAt(), "policies about '%s' are only tried with it: they refuse and change nothing for requests for which it is not enforced", info.Resource)
 				break

@@ -59,17 +59,17 @@ func extensionsOf(f *findings, o *manifest.Object, paths ...*field.Path) (all []
 }
 
 // unsettable finds what no object can meet of the schemas of resources, unless that is meant.
-func (l *loader) unsettable() []Finding {
+func unsettable(kept *reuse.Store, resources []loadedResource, mayBeUnused func(*manifest.Object) bool) []Finding {
 	var f findings
-	for _, r := range l.resources {
+	for _, r := range resources {
 		path := r.at.path + ".schema.openAPIV3Schema"
 		if r.at.from.Kind == "APIResource" {
 			path = "spec.schema.openAPIV3Schema"
 		}
-		if l.mayBeUnused(r.at.from) {
+		if mayBeUnused(r.at.from) {
 			continue
 		}
-		reuse.OfObject(l.kept, &f, r.at.from, "unsettable", path, func(f *findings) struct{} {
+		reuse.OfObject(kept, &f, r.at.from, "unsettable", path, func(f *findings) struct{} {
 			if n, found := r.at.from.At(path); found {
 				unsettableIn(f, r.at.from, n, true)
 			}

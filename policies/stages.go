@@ -38,15 +38,16 @@ type check struct {
 
 // checks are all checks, in the order in which they are timed.
 var checks = []check{
-	{"pins", (*loader).checkPins},
-	{"matches", (*loader).checkMatches},
-	{"paths", (*loader).checkPaths},
-	{"constraints", (*loader).checkConstraints},
-	{"versions", (*loader).checkVersions},
-	{"schemas", (*loader).checkSchemas},
+	{"pins", func(l *loader) []Finding { return unpinnable(l.resources, l.set.chain) }},
+	{"matches", func(l *loader) []Finding { return l.applicable.CanMatch() }},
+	{"paths", func(l *loader) []Finding { return l.applicable.IsReached() }},
+	{"constraints", func(l *loader) []Finding { return l.plain.unlikeConstraints(maps.Values(l.known), l.paramUses) }},
+	{"versions", func(l *loader) []Finding { return unconvertible(l.resources, maps.Values(l.known)) }},
+	{"collections", func(l *loader) []Finding { return outsideCollections(l.resources) }},
+	{"schemas", func(l *loader) []Finding { return unsettable(l.kept, l.resources, l.mayBeUnused) }},
 	{"unfilled", (*loader).checkUnfilled},
-	{"dry runs", (*loader).checkDryRuns},
-	{"errors", (*loader).checkErrorTemplates},
+	{"dry runs", func(l *loader) []Finding { return notEnforced(l.resources, l.set) }},
+	{"errors", func(l *loader) []Finding { return missingTemplates(l.resources, l.set) }},
 	{"folders", (*loader).checkFolders},
 	{"edits", (*loader).checkEdits},
 	{"review", (*loader).checkReview},
@@ -106,25 +107,6 @@ func (l *loader) finish() {
 	l.set.terms = Terms{l.terms.Plans(), l.terms.Exceptions()}
 	l.set.hash = hashWith(l.source.Hash, l.bundles, l.assembled)
 	l.ownFiles()
-}
-
-// checkMatches finds match blocks, selectors and conditions that can match no request.
-func (l *loader) checkMatches() []Finding { return l.applicable.CanMatch() }
-
-// checkPaths finds paths of descriptions that no route leads to.
-func (l *loader) checkPaths() []Finding { return l.applicable.IsReached() }
-
-// checkConstraints finds objects that look like constraints and are none.
-func (l *loader) checkConstraints() []Finding {
-	return l.plain.unlikeConstraints(maps.Values(l.known), l.paramUses)
-}
-
-// checkVersions finds policies that cannot see requests in another version.
-func (l *loader) checkVersions() []Finding { return unconvertible(l.resources, maps.Values(l.known)) }
-
-// checkSchemas finds descriptions of resources that cannot be meant.
-func (l *loader) checkSchemas() []Finding {
-	return append(outsideCollections(l.resources), l.unsettable()...)
 }
 
 // checkReview finds what compiles and still cannot be meant, if that is asked for.

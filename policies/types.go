@@ -13,6 +13,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/merge/kubernetes"
 	"github.com/admission-gateway/gateway/internal/resource"
 	"github.com/admission-gateway/gateway/internal/schema"
+	"github.com/admission-gateway/gateway/policies/applicability"
 	"github.com/admission-gateway/gateway/policies/natives"
 	"github.com/admission-gateway/gateway/policies/reuse"
 )
@@ -132,9 +133,9 @@ func (l *loader) review(
 	for _, w := range r.warnings {
 		switch {
 		case w.ForAll: // the rest of the expression is checked when that is mended
-			l.At(o, Error, w.Field, "%s", w.Fails)
+			l.By(applicability.AlwaysFails, o, Error, w.Field, "%s", w.Fails)
 		case w.Fails != "":
-			l.At(o, Warning, w.Field, "%s", w.Fails)
+			l.By(applicability.AlwaysFails, o, Warning, w.Field, "%s", w.Fails)
 			if w.Rest != "" {
 				l.At(o, Warning, w.Field, "%s", w.Rest)
 			}

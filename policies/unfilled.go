@@ -40,7 +40,7 @@ func (l *loader) unfilledIn(f *findings, p *rego.Program, k *typecheck.Kind) {
 	for i := range found {
 		found[i].Message = fmt.Sprintf("%v: %s", k.GroupVersionKind, found[i].Message)
 	}
-	l.regoFound(f, found, Warning)
+	l.regoFound(f, applicability.Unasked, found, Warning)
 }
 
 // checkUnfilled warns of what PolicyExceptions, and templates of Gatekeeper's for the kinds that a constraint matches, read of
@@ -91,13 +91,13 @@ func lists(n document.Node, name, text string) bool {
 func unasked(f *findings, o *manifest.Object, rules *admissionv1.MatchResources, conditions []admissionv1.MatchCondition, kinds *knownKinds) {
 	p := &typecheck.Policy{Match: rules, Conditions: conditions}
 	for _, w := range append(typecheck.Unasked(p, kinds), typecheck.Unasked(p, wideKinds{kinds})...) {
-		f.At(o, Warning, w.Field, "%s", w.Text)
+		f.By(applicability.Unasked, o, Warning, w.Field, "%s", w.Text)
 	}
 }
 
 // unaskedWidely warns of expressions of a policy that read such fields of the kinds which rules with wildcards match. An
 // expression, or a policy with a match condition, that asks of which kind an object is may never see them.
-func (l *loader) unaskedWidely(o *manifest.Object, states []string, kinds *knownKinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
+func unaskedWidely(f *findings, o *manifest.Object, states []string, kinds *knownKinds, review func([]string, typecheck.Kinds) ([]typecheck.Warning, error)) {
 	if !mayHaveWildcards(o) {
 		return
 	}
@@ -121,7 +121,7 @@ func (l *loader) unaskedWidely(o *manifest.Object, states []string, kinds *known
 	}
 	for _, w := range warnings {
 		if text, _ := o.At(w.Field); w.Fails == "" && !asksForKind.MatchString(text.Str()) {
-			l.At(o, Warning, w.Field, "%s", w.Text)
+			f.By(applicability.Unasked, o, Warning, w.Field, "%s", w.Text)
 		}
 	}
 }

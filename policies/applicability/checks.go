@@ -4,12 +4,12 @@ import "github.com/admission-gateway/gateway/policies/finding"
 
 // The ids of the findings.
 const (
-	alwaysFails       = "always-fails"
+	AlwaysFails       = "always-fails"
 	describedTwice    = "described-twice"
 	lostDefinition    = "lost-definition"
 	matchedByWildcard = "matched-by-wildcard"
 	missingFile       = "missing-file"
-	neverApplies      = "never-applies"
+	NeverApplies      = "never-applies"
 	neverEqual        = "never-equal"
 	neverFails        = "never-fails"
 	neverMatches      = "never-matches"
@@ -18,8 +18,8 @@ const (
 	passesUndescribed = "passes-undescribed"
 	repeatedRule      = "repeated-rule"
 	shadowedCondition = "shadowed-condition"
-	unasked           = "unasked"
-	unknownName       = "unknown-name"
+	Unasked           = "unasked"
+	UnknownName       = "unknown-name"
 	unreachablePath   = "unreachable-path"
 	unreachableRule   = "unreachable-rule"
 	unused            = "unused"
@@ -29,12 +29,12 @@ const (
 // Checks describes what is found, by the ids.
 func Checks() []finding.Check {
 	return []finding.Check{
-		{ID: alwaysFails, Why: "An expression that fails for every request, or for every one of an operation, refuses it, or leaves the policy out."},
+		{ID: AlwaysFails, Why: "An expression that fails for every request, or for every one of an operation, refuses it, or leaves the policy out."},
 		{ID: describedTwice, Why: "Two resources at one path cannot be told apart by a route that leads there."},
 		{ID: lostDefinition, Why: "A definition that disappears while policies name its resource is rather a lost mount than a wish."},
 		{ID: matchedByWildcard, Why: "It says what a wildcard matches at an ordinary API."},
 		{ID: missingFile, Why: "A test that names a file which is not there cannot be played."},
-		{ID: neverApplies, Why: "What applies to no request that there can be does nothing."},
+		{ID: NeverApplies, Why: "What applies to no request that there can be does nothing."},
 		{ID: neverEqual, Why: "A text that a value never is, is perhaps spelled otherwise."},
 		{ID: neverFails, Why: "A rule that no object can break does nothing: perhaps a bound or a side is mistaken."},
 		{ID: neverMatches, Why: "A group, a resource, a verb or a selector that no request has is perhaps spelled otherwise."},
@@ -43,8 +43,8 @@ func Checks() []finding.Check {
 		{ID: passesUndescribed, Why: "A path that is described for one route passes by another one as if nothing described it."},
 		{ID: repeatedRule, Why: "A rule that stands twice is judged twice."},
 		{ID: shadowedCondition, Why: "A condition that is true wherever the others are decides nothing."},
-		{ID: unasked, Why: "An expression fails where an optional field is left out that it reads."},
-		{ID: unknownName, Why: "A name, a verb or a scope that means nothing is perhaps spelled otherwise."},
+		{ID: Unasked, Why: "An expression fails where an optional field is left out that it reads."},
+		{ID: UnknownName, Why: "A name, a verb or a scope that means nothing is perhaps spelled otherwise."},
 		{ID: unreachablePath, Why: "A description whose paths no route leads to has no effect."},
 		{ID: unreachableRule, Why: "Of an audit policy the first rule that matches counts, so that no later one applies."},
 		{ID: unused, Why: "What no expression, no route and no resource names is perhaps spelled otherwise where it is meant."},

@@ -34,7 +34,7 @@ func (j *judge) constraint(o *manifest.Object) {
 		m.all, m.isOpen, hasFailed = append(m.all, one.all...), m.isOpen || one.isOpen, hasFailed || failed
 	}
 	if scope := manifest.Member(match, "scope"); scope.Valid() && !slices.Contains([]string{"", AnyName, "Cluster", "Namespaced"}, scope.Str()) {
-		j.By(unknownName, o, finding.Warning, scope.Path(), "must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
+		j.By(UnknownName, o, finding.Warning, scope.Path(), "must be 'Cluster', 'Namespaced' or '*': any other value stands for both")
 	}
 	if source := manifest.Member(match, "source"); source.Is("Generated") {
 		j.unlessUndescribed(o, source.Path(), "matches nothing: the gateway expands no objects that generate others")
@@ -187,7 +187,7 @@ func (j *judge) auditRule(o *manifest.Object, rule document.Node) {
 			if lower := strings.ToLower(v.Str()); isAuditVerb(lower) {
 				like = "; did you mean `" + lower + "`?"
 			}
-			j.By(unknownName, o, finding.Error, v.Path(), "must be a verb of requests, such as 'create', or a method in lower case%s", like)
+			j.By(UnknownName, o, finding.Error, v.Path(), "must be a verb of requests, such as 'create', or a method in lower case%s", like)
 		}
 	}
 	var m matched

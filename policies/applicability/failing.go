@@ -9,9 +9,9 @@ import (
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
-// AlwaysFails finds the expressions of an object that have no value, whatever the request, because of the constants in
+// CanSucceed finds the expressions of an object that have no value, whatever the request, because of the constants in
 // them. An expression that makes a message does not count: another message takes its place.
-func AlwaysFails(o *manifest.Object, programs []*cel.Program) []finding.Finding {
+func CanSucceed(o *manifest.Object, programs []*cel.Program) []finding.Finding {
 	failing := map[string]string{}
 	for _, p := range programs {
 		if err := cel.Parse(p.Source()).AlwaysFails(); err != nil {
@@ -21,7 +21,7 @@ func AlwaysFails(o *manifest.Object, programs []*cel.Program) []finding.Finding 
 	var found finding.List
 	EachText(o, failing, func(n document.Node, why string) {
 		if n.Key() != "messageExpression" {
-			found.By(alwaysFails, o, finding.Error, n.Path(), "%s", why)
+			found.By(AlwaysFails, o, finding.Error, n.Path(), "%s", why)
 		}
 	})
 	return found.Found

@@ -230,7 +230,7 @@ func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, condi
 		if len(failing) == ran && len(failing) > 1 {
 			every = "every request"
 		}
-		r.found(o, alwaysFails, path, "fails for %s, where %s is null: ask whether it is null first, or leave the operation out of `operations`", every, lacks)
+		r.found(o, AlwaysFails, path, "fails for %s, where %s is null: ask whether it is null first, or leave the operation out of `operations`", every, lacks)
 	}
 	if len(r.Found) == before {
 		whole()
@@ -244,7 +244,7 @@ func (r *reviewer) judge(o *manifest.Object, p *policy, path, text string, condi
 		if p.Spec.FailurePolicy == "Ignore" {
 			then = "and by `failurePolicy` the policy is left out"
 		}
-		r.By(unasked, o, finding.Remark, path, "reads `%s`, which %s: the expression fails where the field is left out, %s; ask for %s with has() first",
+		r.By(Unasked, o, finding.Remark, path, "reads `%s`, which %s: the expression fails where the field is left out, %s; ask for %s with has() first",
 			strings.Join(unset, "`, `"), which, then, they)
 	}
 }

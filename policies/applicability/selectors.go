@@ -199,7 +199,7 @@ func (j *judge) excluded(o *manifest.Object, block document.Node) {
 			}
 		}
 	}
-	j.By(neverApplies, o, finding.Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
+	j.By(NeverApplies, o, finding.Error, list.Path(), "must leave something of `resourceRules`, all of which it excludes")
 }
 
 // CanMatchWrites finds rules of a policy that match no create and no update, though the policy does nothing of other requests.
@@ -211,7 +211,7 @@ func CanMatchWrites(o *manifest.Object, why string) []finding.Finding {
 		names := manifest.Texts(operations)
 		isOther := func(name string) bool { return name != "DELETE" && name != "CONNECT" }
 		if len(names) > 0 && !slices.ContainsFunc(names, isOther) {
-			found.By(neverApplies, o, finding.Error, operations.Path(), "can never apply: %s", why)
+			found.By(NeverApplies, o, finding.Error, operations.Path(), "can never apply: %s", why)
 		}
 	}
 	return found.Found
@@ -315,7 +315,7 @@ func (j *judge) apartFrom(o *manifest.Object, path string, policies []*manifest.
 			return
 		}
 	}
-	j.By(neverApplies, o, finding.Error, list.Path(), "must have something in common with what the %s '%s' matches, so that it applies to some request", policies[0].Kind, policies[0].Name)
+	j.By(NeverApplies, o, finding.Error, list.Path(), "must have something in common with what the %s '%s' matches, so that it applies to some request", policies[0].Kind, policies[0].Name)
 }
 
 // fieldsOf finds fields of an APIResource that name no property of its schema.
@@ -330,7 +330,7 @@ func (j *judge) fieldsOf(r *Resource) {
 			continue // of lists and answers, which have no schema here
 		}
 		if name, known := lostProperty(props, SegmentsOfField(n.Str())); name != "" {
-			j.By(unknownName, o, finding.Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
+			j.By(UnknownName, o, finding.Error, n.Path(), "must name a property of the schema: there is no '%s'%s", name, manifest.Suggest(name, slices.Values(known)))
 		}
 	}
 }
