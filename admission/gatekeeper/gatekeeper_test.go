@@ -283,9 +283,9 @@ func TestWhatIsReviewed(t *testing.T) {
 		if (len(reasons) == 0) != c.want {
 			t.Errorf("%+v: the reasons are %+v", c, reasons)
 		}
-		outlooks := s.Outlooks(a)
-		if len(outlooks) != 1 || outlooks[0].Kind != "Check" || outlooks[0].Name != "b" {
-			t.Errorf("%+v: the outlooks are %+v", c, outlooks)
+		applicabilities := s.Applicabilities(a)
+		if len(applicabilities) != 1 || applicabilities[0].Kind != "Check" || applicabilities[0].Name != "b" {
+			t.Errorf("%+v: the applicabilities are %+v", c, applicabilities)
 		}
 	}
 	if got := verdict(system(t, []string{checkTemplate}, []constraint{{"Check", "b", "{}"}}, nil, nil), review(t, admission.Delete, "", "")); got != "" {
