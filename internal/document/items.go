@@ -20,8 +20,8 @@ const (
 	UnknownItem ItemMatch = -2
 )
 
-// MatchItems returns, for each item of a list, its position in another version of the list. Equal items at both ends match,
-// and those in between if there are equally many in both.
+// MatchItems returns, for each item of a list, its position in another version of the list. Equal items at both ends
+// match, and those in between if there are equally many in both.
 func MatchItems(items, other []Node) []ItemMatch {
 	matches := make([]ItemMatch, len(items))
 	start, end, otherEnd := 0, len(items), len(other)
