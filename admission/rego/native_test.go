@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/admission-gateway/gateway/admission/rego/regotest"
 )
 
 // byOPA is a query without its plan.
@@ -82,42 +84,6 @@ func solutions(q *Query, in *Input) (all []string, err error) {
 	return all, err
 }
 
-// changed is a copy of a JSON value in which one part has become something else, or is missing.
-func changed(value any, r *rand.Rand) any {
-	others := []any{nil, true, false, json.Number("0"), json.Number("-7.5"), json.Number("1e3"), "", "UPDATE", "registry.example.com/", "*",
-		[]any{}, []any{"a", json.Number("1")}, map[string]any{}, map[string]any{"name": "a"}}
-	switch v := value.(type) {
-	case map[string]any:
-		if len(v) == 0 || r.IntN(8) == 0 {
-			break
-		}
-		keys := slices.Sorted(maps.Keys(v))
-		key := keys[r.IntN(len(keys))]
-		v = maps.Clone(v)
-		if r.IntN(5) == 0 {
-			delete(v, key)
-		} else {
-			v[key] = changed(v[key], r)
-		}
-		return v
-	case []any:
-		if len(v) == 0 || r.IntN(8) == 0 {
-			break
-		}
-		v = slices.Clone(v)
-		i := r.IntN(len(v))
-		switch r.IntN(6) {
-		case 0:
-			return slices.Delete(v, i, i+1)
-		case 1:
-			return append(v, v[i])
-		}
-		v[i] = changed(v[i], r)
-		return v
-	}
-	return others[r.IntN(len(others))]
-}
-
 func decoded(t testing.TB, text []byte) any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(text)))
@@ -162,7 +128,7 @@ func TestPlansOfGatekeepersLibrary(t *testing.T) {
 				likeOPA(t, bound, &in)
 				in.Parameters = parameters
 				likeOPA(t, whole, &in)
-				if review = changed(review, r); r.IntN(4) == 0 {
+				if review = regotest.Changed(review, r); r.IntN(4) == 0 {
 					review = decoded(t, c.Input.Review)
 				}
 			}

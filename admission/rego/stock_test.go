@@ -16,6 +16,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/admission-gateway/gateway/admission/rego/regotest"
 )
 
 // A stock is OPA as it comes: its compiler of the text of modules, its store and its evaluator, with
@@ -115,11 +117,11 @@ type tally struct{ all, native, failed, ended int }
 
 // compare writes a module by the grammar, and compares its rules with stock OPA's.
 func (c *tally) compare(t *testing.T, r *rand.Rand) {
-	g := &grammar{Rand: r}
+	g := &regotest.Grammar{Rand: r}
 	compile := func(text string) (*Program, error) {
 		return Compile(Options{Data: parsed(t, []byte(fixed))}, Module{File: "policy.rego", Source: []byte(text)})
 	}
-	text := g.module(func(text string) bool {
+	text := g.Module(func(text string) bool {
 		_, err := compile(text)
 		return err == nil
 	})
@@ -134,7 +136,7 @@ func (c *tally) compare(t *testing.T, r *rand.Rand) {
 	example := decoded(t, []byte(`{"a":1,"b":"x","list":[1,"x",[1,2],{"a":3}],"map":{"a":1,"b":{"a":2},"c":[3]},"on":true,
 		"k":{"one":1,"two":2,"x":"x","a":"a","yes":true,"no":false}}`))
 	given := decoded(t, []byte(`{"a":"x","b":2,"list":["x",1,[1,2]],"map":{"a":1,"b":{"a":2}},"most":2}`))
-	for rule, kind := range g.kinds {
+	for rule, kind := range g.Kinds {
 		name := fmt.Sprintf("data.t.r%d", rule)
 		if kind == "function" || !p.Has(name) {
 			continue
@@ -146,7 +148,7 @@ func (c *tally) compare(t *testing.T, r *rand.Rand) {
 		for i := range 4 {
 			review, parameters := example, given
 			if i > 0 {
-				review, parameters = changed(example, r), changed(given, r)
+				review, parameters = regotest.Changed(example, r), regotest.Changed(given, r)
 			}
 			bound, strict := q.With(encoded(t, parameters)), r.IntN(4) > 0
 			if !strict {

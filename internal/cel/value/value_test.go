@@ -2,7 +2,9 @@ package value_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -129,7 +131,9 @@ var values = []string{
 // TestPlain: the values of a document are what cel-go makes of the decoded document, whatever is done with them.
 func TestPlain(t *testing.T) {
 	a := arena(t)
+	var units strings.Builder
 	for _, x := range values {
+		before := spent(a)
 		for _, y := range values {
 			n, m := celtest.Parse(t, x), celtest.Parse(t, y)
 			theirs, other := types.DefaultTypeAdapter.NativeToValue(celtest.Decode(t, x)),
@@ -149,6 +153,33 @@ func TestPlain(t *testing.T) {
 				t.Errorf("%s equals %s: %s, want %s", x, y, got, want)
 			}
 		}
+		fmt.Fprintf(&units, "%6d  %s\n", spent(a)-before, x)
+	}
+	golden(t, "testdata/plain.txt", units.String())
+}
+
+// spent is how many units were counted so far.
+func spent(a *value.Arena) int64 {
+	a.Settle()
+	return a.Spent()
+}
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// golden compares units with a file of them.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
 	}
 }
 
@@ -173,7 +204,9 @@ func TestTyped(t *testing.T) {
 	a := arena(t)
 	texts := append(values, `"2024-01-02T03:04:05Z"`, `"2024-01-02"`, `"90s"`, `"aGVsbG8="`, `[3,2,1]`,
 		`{"a":1,"x":[1]}`, `{"a":1,"x":[1.0]}`)
+	var units strings.Builder
 	for _, schema := range schemas {
+		before := spent(a)
 		s := celtest.Structural(t, schema)
 		typ := value.NewType(s, false)
 		for _, x := range texts {
@@ -193,7 +226,9 @@ func TestTyped(t *testing.T) {
 				}
 			}
 		}
+		fmt.Fprintf(&units, "%6d  %s\n", spent(a)-before, schema)
 	}
+	golden(t, "testdata/typed.txt", units.String())
 }
 
 func kubernetes(t *testing.T, s *structuralschema.Structural, text string) ref.Val {
@@ -251,6 +286,15 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
+	a := arena(t)
+	empty, full := a.Value(celtest.Parse(t, "{}"), nil).(*value.Map), a.Value(celtest.Parse(t, `{"a":1}`),
+		nil).(*value.Map)
+	if !empty.IsZeroValue() || full.IsZeroValue() || a.Value(celtest.Parse(t, "{}"), typ).(*value.Map).IsZeroValue() {
+		t.Error("which map is a zero value")
+	}
+	if _, found := a.Value(celtest.Parse(t, `{"__x":1}`), typ).(*value.Map).Find(types.String("__x")); found {
+		t.Error("a member with a name that no expression can write is found")
+	}
 	root := value.NewType(celtest.Structural(t, "{type: object}"), true)
 	if root.Members["kind"] == nil || root.Members["metadata"] == nil {
 		t.Error("the root of a resource has no kind and metadata")
@@ -291,6 +335,9 @@ func TestDocuments(t *testing.T) {
 		}
 		if _, err := ours.ConvertToNative(reflect.TypeFor[[]any]()); err != nil {
 			t.Error(err)
+		}
+		if l := a.Value(celtest.Parse(t, "["+strings.Join(texts, ",")+"]"), nil).(*value.List); l.IsZeroValue() != (len(texts) == 0) {
+			t.Errorf("%v is a zero value: %v", texts, l.IsZeroValue())
 		}
 		n := 0
 		ours.Fold(folder(func(i, v any) bool { n++; return n < 2 }))
@@ -386,7 +433,8 @@ func TestJSON(t *testing.T) {
 	l := celtest.Plain(t)
 	object := celtest.Parse(t, `{"a":{"b":[1,null]},"l":["x",2],"n":null,"s":"a\"b","d":{"x":1}}`)
 	for _, c := range []struct{ expression, json, configuration string }{
-		{"1", "1", ""}, {"-1", "-1", ""}, {"1u", "1", ""}, {"1.5", "1.5", ""}, {"1e21", "1e+21", ""}, {"1e-7", "1e-07", ""},
+		{"1", "1", ""}, {"-1", "-1", ""}, {"12u", "12", ""}, {"1.5", "1.5", ""}, {"1e21", "1e+21", ""},
+		{"1e-7", "1e-07", ""},
 		{"1e20", "100000000000000000000", ""}, {"0.000001", "0.000001", ""}, {"0.0", "0", ""}, {"true", "true", ""},
 		{"null", "null", ""},
 		{"'a\"b'", `"a\"b"`, ""}, {"b'abc'", `"YWJj"`, ""}, {"duration('90s')", `"90s"`, ""},
@@ -632,6 +680,38 @@ func TestAllowance(t *testing.T) {
 			t.Errorf("%s: a budget of %d, %d spent", name, a.Budget(), a.Spent())
 		}
 		a.Release()
+	}
+	// An evaluation within another one, and a share of the budget.
+	a := &value.Arena{}
+	a.Start(context.Background(), 1000)
+	a.Allow(300)
+	a.Charge(10)
+	outer := a.Running()
+	a.Settle()
+	a.Allow(50)
+	a.Charge(20)
+	a.Settle()
+	a.Resume(outer)
+	if got := stopped(func() { a.Charge(290) }); got != nil {
+		t.Errorf("the outer evaluation is stopped by %v", got)
+	}
+	if got := stopped(func() { a.Charge(1) }); got != value.Stop(value.OverLimit) {
+		t.Errorf("the outer evaluation is stopped by %v", got)
+	}
+	a.SetBudget(100)
+	restore := a.Share(40)
+	a.Allow(1000)
+	a.Charge(15)
+	a.Settle()
+	if left := a.Budget(); left != 25 {
+		t.Errorf("%d units of the share are left", left)
+	}
+	if restore(); a.Budget() != 85 {
+		t.Errorf("%d units of the budget are left", a.Budget())
+	}
+	deadline := time.Now().Add(time.Hour)
+	if a.SetDeadline(deadline); !a.Deadline().Equal(deadline) {
+		t.Errorf("the deadline is %v", a.Deadline())
 	}
 	const free, step = 4 << 10, value.GrantStep
 	for name, c := range map[string]struct {

@@ -1,30 +1,34 @@
-package rego
+// Package regotest makes what tests of Rego share: modules and inputs.
+package regotest
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
-// A grammar writes modules whose rules are named r0, r1, and so on. Each rule may use the ones
+// A Grammar writes modules whose rules are named r0, r1, and so on. Each rule may use the ones
 // before.
-type grammar struct {
+type Grammar struct {
 	*rand.Rand
 	rules int
 	vars  []string // that have a value at the end of the text so far
 	names int
-	kinds []string
+	Kinds []string // of the rules
 }
 
-func (g *grammar) pick(from ...string) string { return from[g.IntN(len(from))] }
+func (g *Grammar) pick(from ...string) string { return from[g.IntN(len(from))] }
 
-func (g *grammar) fresh() string {
+func (g *Grammar) fresh() string {
 	g.names++
 	return fmt.Sprintf("v%d", g.names)
 }
 
-// module writes a module, of rules with which it compiles.
-func (g *grammar) module(compiles func(text string) bool) string {
+// Module writes a module, of rules with which it compiles.
+func (g *Grammar) Module(compiles func(text string) bool) string {
 	text := "package t\n"
 	for range 20 {
 		kind := g.pick("complete", "complete", "set", "set", "object", "function", "else")
@@ -36,7 +40,7 @@ func (g *grammar) module(compiles func(text string) bool) string {
 			continue
 		}
 		text = more
-		g.kinds = append(g.kinds, kind)
+		g.Kinds = append(g.Kinds, kind)
 		if g.rules++; g.rules == 6 {
 			break
 		}
@@ -44,7 +48,7 @@ func (g *grammar) module(compiles func(text string) bool) string {
 	return text
 }
 
-func (g *grammar) rule(kind string) string {
+func (g *Grammar) rule(kind string) string {
 	name := fmt.Sprintf("r%d", g.rules)
 	g.vars = nil
 	switch kind {
@@ -69,7 +73,7 @@ func (g *grammar) rule(kind string) string {
 	return fmt.Sprintf("%s := %s if { %s }", name, g.pick("true", "1", g.term()), body)
 }
 
-func (g *grammar) body(depth int) string {
+func (g *Grammar) body(depth int) string {
 	var parts []string
 	for range 1 + g.IntN(3) {
 		parts = append(parts, g.expr(depth))
@@ -78,7 +82,7 @@ func (g *grammar) body(depth int) string {
 }
 
 // term is a term without variables that have no value.
-func (g *grammar) term() string {
+func (g *Grammar) term() string {
 	if len(g.vars) > 0 && g.IntN(2) == 0 {
 		return g.vars[g.IntN(len(g.vars))]
 	}
@@ -102,9 +106,9 @@ func (g *grammar) term() string {
 }
 
 // collection has members, perhaps.
-func (g *grammar) collection() string {
+func (g *Grammar) collection() string {
 	if g.rules > 0 && g.IntN(2) == 0 {
-		if i := g.IntN(g.rules); g.kinds[i] != "function" {
+		if i := g.IntN(g.rules); g.Kinds[i] != "function" {
 			return fmt.Sprintf("r%d", i)
 		}
 	}
@@ -112,7 +116,7 @@ func (g *grammar) collection() string {
 		"input.parameters.list", "input.parameters.map", "input.parameters", "input", "data.fixed", "data.fixed.list", "data.fixed.map")
 }
 
-func (g *grammar) expr(depth int) string {
+func (g *Grammar) expr(depth int) string {
 	if g.IntN(8) == 0 {
 		return g.simple(depth) + g.replacing()
 	}
@@ -120,7 +124,7 @@ func (g *grammar) expr(depth int) string {
 }
 
 // replacing is what stands behind an expression for which documents are replaced.
-func (g *grammar) replacing() (text string) {
+func (g *Grammar) replacing() (text string) {
 	for range 1 + g.IntN(2) {
 		target := g.pick("input", "input.review", "input.parameters", "input.review.list", "input.review.map", "input.review.map.a", "input.review.k",
 			"input.review.k.one", "input.parameters.list", "input.parameters.map.b", "input.review.list.x", "data.fixed", "data.fixed.list", "data.fixed.map.a", "data.fixed.none")
@@ -130,7 +134,7 @@ func (g *grammar) replacing() (text string) {
 	return text
 }
 
-func (g *grammar) simple(depth int) string {
+func (g *Grammar) simple(depth int) string {
 	if depth == 0 {
 		return g.test()
 	}
@@ -179,9 +183,9 @@ func (g *grammar) simple(depth int) string {
 }
 
 // value is a call.
-func (g *grammar) value() string {
+func (g *Grammar) value() string {
 	if g.rules > 0 && g.IntN(3) == 0 {
-		if i := g.IntN(g.rules); g.kinds[i] == "function" {
+		if i := g.IntN(g.rules); g.Kinds[i] == "function" {
 			return fmt.Sprintf("r%d(%s)", i, g.term())
 		}
 	}
@@ -205,7 +209,7 @@ func (g *grammar) value() string {
 }
 
 // test is an expression that gives no variable a value.
-func (g *grammar) test() string {
+func (g *Grammar) test() string {
 	switch g.IntN(6) {
 	case 0:
 		return g.term() + " in " + g.collection()
@@ -219,4 +223,40 @@ func (g *grammar) test() string {
 		return g.term() + " = " + g.value()
 	}
 	return g.term() + g.pick(" == ", " != ", " < ") + g.term()
+}
+
+// Changed is a copy of a JSON value in which one part has become something else, or is missing.
+func Changed(value any, r *rand.Rand) any {
+	others := []any{nil, true, false, json.Number("0"), json.Number("-7.5"), json.Number("1e3"), "", "UPDATE", "registry.example.com/", "*",
+		[]any{}, []any{"a", json.Number("1")}, map[string]any{}, map[string]any{"name": "a"}}
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 0 || r.IntN(8) == 0 {
+			break
+		}
+		keys := slices.Sorted(maps.Keys(v))
+		key := keys[r.IntN(len(keys))]
+		v = maps.Clone(v)
+		if r.IntN(5) == 0 {
+			delete(v, key)
+		} else {
+			v[key] = Changed(v[key], r)
+		}
+		return v
+	case []any:
+		if len(v) == 0 || r.IntN(8) == 0 {
+			break
+		}
+		v = slices.Clone(v)
+		i := r.IntN(len(v))
+		switch r.IntN(6) {
+		case 0:
+			return slices.Delete(v, i, i+1)
+		case 1:
+			return append(v, v[i])
+		}
+		v[i] = Changed(v[i], r)
+		return v
+	}
+	return others[r.IntN(len(others))]
 }
