@@ -103,16 +103,16 @@ func (r *reader) add(text string) {
 // read adds what one more step of a server makes of a text.
 func (r *reader) read(text string) {
 	if strings.IndexByte(text, '%') >= 0 {
-		r.add(decode(text, everything))
-		r.add(decode(text, exceptSlashes))
-		r.add(decode(text, unreserved))
-		r.add(decode(text, slashes))
+		r.add(Decode(text, Everything))
+		r.add(Decode(text, exceptSlashes))
+		r.add(Decode(text, Unreserved))
+		r.add(Decode(text, slashes))
 	}
 	if strings.IndexByte(text, '\\') >= 0 {
 		r.add(strings.ReplaceAll(text, `\`, "/"))
 	}
 	if strings.IndexByte(text, ';') >= 0 {
-		r.add(withoutParameters(text))
+		r.add(WithoutParameters(text))
 	}
 	r.normalize(text)
 	for _, end := range ends {
@@ -205,8 +205,11 @@ func dotsOf(segment string, areEncoded bool) (n int) {
 	return n
 }
 
-// withoutParameters cuts each segment at its first ';'.
-func withoutParameters(text string) string {
+// WithoutParameters cuts each segment at its first ';'.
+func WithoutParameters(text string) string {
+	if strings.IndexByte(text, ';') < 0 {
+		return text
+	}
 	made := make([]byte, 0, len(text))
 	isCut := false
 	for i := range len(text) {
@@ -252,40 +255,48 @@ func withoutBlanksBehind(segment string) string {
 // isBlank reports whether a character is a blank or a control character.
 func isBlank(c rune) bool { return c <= ' ' || c == 0x7f }
 
-// what says what is decoded of a text.
-type what uint8
+// Encodings says which encodings are decoded.
+type Encodings uint8
 
 const (
-	everything    what = iota
-	exceptSlashes      // nor backslashes: a server that decodes segments leaves them in their segment
-	unreserved         // only what needs no encoding (RFC 3986, 6.2.2.2)
-	slashes            // only these, and backslashes
+	// Everything is every percent-encoded byte, and the %uXXXX of some servers.
+	Everything Encodings = iota
+	// Bytes is every percent-encoded byte.
+	Bytes
+	// Unreserved is what needs no encoding (RFC 3986, 6.2.2.2).
+	Unreserved
+
+	exceptSlashes // nor backslashes: a server that decodes segments leaves them in their segment
+	slashes       // only these, and backslashes
 )
 
 // has reports whether a byte is decoded.
-func (w what) has(c byte) bool {
-	switch w {
+func (e Encodings) has(c byte) bool {
+	switch e {
 	case exceptSlashes:
 		return c != '/' && c != '\\'
 	case slashes:
 		return c == '/' || c == '\\'
-	case unreserved:
+	case Unreserved:
 		return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 	}
 	return true
 }
 
-// decode decodes percent-encoded bytes, and the %uXXXX of some servers. What is no encoding stays.
-func decode(text string, w what) string {
+// Decode decodes a text once. What is no encoding stays.
+func Decode(text string, e Encodings) string {
+	if strings.IndexByte(text, '%') < 0 {
+		return text
+	}
 	made := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
 		if text[i] == '%' {
-			if c, is := unhex(text, i+1); is && w.has(c) {
+			if c, is := unhex(text, i+1); is && e.has(c) {
 				made = append(made, c)
 				i += 2
 				continue
 			}
-			if i+1 < len(text) && text[i+1]|0x20 == 'u' && w == everything {
+			if i+1 < len(text) && text[i+1]|0x20 == 'u' && e == Everything {
 				high, isHigh := unhex(text, i+2)
 				low, isLow := unhex(text, i+4)
 				if isHigh && isLow {

@@ -128,26 +128,26 @@ func (s *spellings) match(raw string, methods MethodSet, other string) bool {
 		return w.walkAll(&s.root, raw, "/")
 	}
 	return w.decodings(&s.root, raw, func(s string) string { return s }) ||
-		w.decodings(&s.root, raw, withoutParameters) ||
-		w.decodings(&s.root, raw, func(s string) string { return withoutParameters(strings.ReplaceAll(s, `\`, "/")) })
+		w.decodings(&s.root, raw, readings.WithoutParameters) ||
+		w.decodings(&s.root, raw, func(s string) string { return readings.WithoutParameters(strings.ReplaceAll(s, `\`, "/")) })
 }
 
 // decodings tries the path decoded as often as it can be, each time after something else was done to it.
 func (w *walker) decodings(root *spelling, text string, before func(string) string) bool {
-	if w.decoded(root, text, before, decodeAll) {
+	if w.decoded(root, text, before, readings.Everything) {
 		return true
 	}
 	// Most servers know no %uXXXX.
-	return strings.ContainsAny(text, "uU") && w.decoded(root, text, before, decodePercent)
+	return strings.ContainsAny(text, "uU") && w.decoded(root, text, before, readings.Bytes)
 }
 
 // decoded is decodings by one way to decode.
-func (w *walker) decoded(root *spelling, text string, before, decode func(string) string) bool {
+func (w *walker) decoded(root *spelling, text string, before func(string) string, encodings readings.Encodings) bool {
 	for n := 0; ; n++ {
 		if w.readings(root, text) {
 			return true
 		}
-		next := decode(before(text))
+		next := readings.Decode(before(text), encodings)
 		switch {
 		case next == text:
 			return false
@@ -158,24 +158,10 @@ func (w *walker) decoded(root *spelling, text string, before, decode func(string
 	}
 }
 
-// withoutParameters cuts each segment at its first ';'.
-func withoutParameters(s string) string {
-	if !strings.Contains(s, ";") {
-		return s
-	}
-	var b strings.Builder
-	for segment := range strings.SplitSeq(s, "/") {
-		segment, _, _ = strings.Cut(segment, ";")
-		b.WriteString(segment)
-		b.WriteByte('/')
-	}
-	return b.String()[:b.Len()-1]
-}
-
 // readings tries the ways to cut a text into segments, and to read its bytes as characters.
 func (w *walker) readings(root *spelling, text string) bool {
 	texts := []string{text}
-	if normal := decodeUnreserved(text); normal != text {
+	if normal := readings.Decode(text, readings.Unreserved); normal != text {
 		texts = append(texts, normal)
 	}
 	switch {
@@ -445,41 +431,6 @@ func fold(s string) string {
 		}
 		return unicode.ToUpper(r)
 	}, norm.NFKC.String(s))))
-}
-
-// decodeAll decodes every percent-encoding, and the %uXXXX of some servers. What is no encoding stays.
-func decodeAll(s string) string { return decodeBy(s, true, func(byte) bool { return true }) }
-
-// decodePercent decodes every percent-encoding of one byte.
-func decodePercent(s string) string { return decodeBy(s, false, func(byte) bool { return true }) }
-
-// decodeUnreserved decodes what needs no encoding, and leaves all else (RFC 3986, 6.2.2.2).
-func decodeUnreserved(s string) string { return decodeBy(s, false, isUnreserved) }
-
-// decodeBy decodes the percent-encodings of some bytes, and %uXXXX if hasUnicode is set.
-func decodeBy(s string, hasUnicode bool, isDecoded func(byte) bool) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if c, ok := unhex(s, i); ok && isDecoded(c) {
-			b = append(b, c)
-			i += 2
-			continue
-		}
-		if hasUnicode && i+5 < len(s) && s[i] == '%' && s[i+1]|0x20 == 'u' {
-			high, isHigh := unhex("%"+s[i+2:i+4], 0)
-			low, isLow := unhex("%"+s[i+4:i+6], 0)
-			if isHigh && isLow {
-				b = utf8.AppendRune(b, rune(high)<<8|rune(low))
-				i += 5
-				continue
-			}
-		}
-		b = append(b, s[i])
-	}
-	return string(b)
 }
 
 // latin1 reads each byte as a character.

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/admission-gateway/gateway/internal/readings"
 	"github.com/admission-gateway/gateway/internal/readings/readingstest"
 )
 
@@ -54,7 +55,7 @@ var servers = map[string]func(string) string{
 		return pathpkg.Clean(pathParameters.ReplaceAllString(decoded(p, 1), ""))
 	},
 	"IIS": func(p string) string { // case, blanks and dots at the end, '\', double decoding, %uXXXX
-		p = strings.ToLower(strings.ReplaceAll(decodeAll(decodeAll(p)), `\`, "/"))
+		p = strings.ToLower(strings.ReplaceAll(readings.Decode(readings.Decode(p, readings.Everything), readings.Everything), `\`, "/"))
 		parts := strings.Split(pathpkg.Clean(mergeSlashes(p)), "/")
 		for i := range parts {
 			parts[i] = strings.TrimRight(parts[i], " .")
