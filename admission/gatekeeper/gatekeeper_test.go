@@ -114,6 +114,17 @@ func read(t testing.TB, text string) (*gatekeeper.Template, field.ErrorList, []g
 	return gatekeeper.CompileTemplate(&template, func(string) (string, int) { return "a.yaml", 7 })
 }
 
+// constraintOf compiles a constraint.
+func constraintOf(t testing.TB, of *gatekeeper.Template, name, spec string) *gatekeeper.Constraint {
+	t.Helper()
+	one, errs := gatekeeper.CompileConstraint(of, name, admissiontest.Parse("{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: "+
+		of.Kind()+", metadata: {name: "+name+"}, spec: "+spec+"}"), pods)
+	if one == nil {
+		t.Fatal(errs)
+	}
+	return one
+}
+
 // system compiles templates and constraints.
 func system(t testing.TB, templates []string, constraints []constraint, excluded []match.Wildcard, inventory *gatekeeper.Inventory) *gatekeeper.System {
 	t.Helper()
@@ -127,12 +138,7 @@ func system(t testing.TB, templates []string, constraints []constraint, excluded
 	}
 	var all []*gatekeeper.Constraint
 	for _, c := range constraints {
-		one, errs := gatekeeper.CompileConstraint(kinds[c.kind], c.name, admissiontest.Parse(
-			"{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: "+c.kind+", metadata: {name: "+c.name+"}, spec: "+c.spec+"}"),
-			pods)
-		if one == nil {
-			t.Fatal(errs)
-		}
+		one := constraintOf(t, kinds[c.kind], c.name, c.spec)
 		all = append(all, one)
 	}
 	return gatekeeper.NewSystem(all, excluded, inventory)
@@ -280,6 +286,9 @@ func TestWhatIsReviewed(t *testing.T) {
 			t.Errorf("%+v: is excluded: %v", c, !c.want)
 		}
 		reasons := s.Reasons(t.Context(), a)
+		if c.resource == "services" && c.subresource == "scale" && reasons[0].Because != "Gatekeeper's webhook is not asked about the subresource 'scale'" {
+			t.Errorf("%+v: the reasons are %+v", c, reasons)
+		}
 		if (len(reasons) == 0) != c.want {
 			t.Errorf("%+v: the reasons are %+v", c, reasons)
 		}
@@ -445,6 +454,15 @@ func TestErrors(t *testing.T) {
 			admission.Create, pod, ""))
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
+		}
+		a := review(t, admission.Create, pod, "")
+		a.Bind()
+		var r admission.Report
+		if err := system(t, []string{c.template}, []constraint{{"Check", "c", "{}"}}, nil, nil).Validate(context.Background(), a, &r); err != nil {
+			t.Fatal(err)
+		}
+		if relaxed := r.RelaxedErrors(); (len(relaxed) == 1) != c.lenient || c.lenient && relaxed[0].Policy != "Check" {
+			t.Errorf("the errors that counted as undefined are %v", relaxed)
 		}
 	}
 }
