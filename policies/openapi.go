@@ -507,7 +507,7 @@ func (c *documentCompiler) bodies(of openapi.Operation, options schema.Options) 
 }
 
 // answers compiles the schemas of answers.
-func (c *documentCompiler) answers(said []openapi.Answer) (made []contract.Answer) {
+func (c *documentCompiler) answers(said []openapi.Response) (made []contract.Answer) {
 	for _, a := range said {
 		one := contract.Answer{Code: a.Code, Headers: a.Headers, Values: c.compile(a.Values, schema.Options{})}
 		for _, of := range a.Contents {

@@ -32,7 +32,7 @@ type Document struct {
 	watched    map[uint32]bool // the operations whose answers are checked against the document
 	filled     map[uint32]bool // the defaults of schemas that are filled in
 	fillsReads bool            // in answers too
-	twins      map[uint32][]twin
+	overlaps   map[uint32][]overlap
 	renamed    int // the resources with longer names than the last segment of their path
 }
 

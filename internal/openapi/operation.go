@@ -30,7 +30,7 @@ type Operation struct {
 	// Security has the sets of credentials. A request needs one of them.
 	Security []contract.Credentials
 	// Answers are the answers that are declared; none if they are not checked against the document.
-	Answers []Answer
+	Answers []Response
 
 	node document.Node
 }
@@ -138,17 +138,17 @@ func (d *Document) underscored(operation document.Node, declared []document.Node
 	return names
 }
 
-// A placed parameter is one whose place is known.
-type placed struct {
+// A placedParameter is a parameter whose place is known.
+type placedParameter struct {
 	contract.Parameter
 	node document.Node
 }
 
 // parameters finds how parameters of an operation are read, and the schema of their values.
 func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node, declared []document.Node) {
-	var all []placed
+	var all []placedParameter
 	for _, n := range declared {
-		if one := (placed{node: n}); d.place(&one.Parameter, p, n) {
+		if one := (placedParameter{node: n}); d.place(&one.Parameter, p, n) {
 			all = append(all, one)
 		}
 	}
@@ -156,7 +156,7 @@ func (d *Document) parameters(o *Operation, p *pathItem, operation document.Node
 }
 
 // valuesOf finds how parameters of an operation, or of an answer, are read, and the schema of their values.
-func valuesOf(d *Document, list []placed, of document.Node) (parameters []contract.Parameter, values *Schema) {
+func valuesOf(d *Document, list []placedParameter, of document.Node) (parameters []contract.Parameter, values *Schema) {
 	type read struct {
 		contract.Parameter
 		check *graph.Schema

@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/admission-gateway/gateway/internal/document"
@@ -34,10 +33,6 @@ type report struct {
 }
 
 func newReport() *report { return &report{seen: map[Finding]bool{}, count: map[string]int{}} }
-
-func (r *report) clone() *report {
-	return &report{list: slices.Clone(r.list), seen: maps.Clone(r.seen), count: maps.Clone(r.count)}
-}
 
 // sameFindings is how many findings that say the same are kept: more than the operations of any document that is published.
 const sameFindings = 20000

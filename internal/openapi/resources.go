@@ -15,7 +15,7 @@ import (
 // dropped when it returns, so that there is no memory for all of them at the same time.
 func (d *Document) Resources(compile func(*Resource)) ([]*Resource, []*Documented, []Finding) {
 	paths := d.paths()
-	d.twins = twinsIn(paths)
+	d.overlaps = overlapsIn(paths)
 	d.checkDefaults()
 	var all []*Resource
 	if d.isKubernetes() {

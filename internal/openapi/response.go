@@ -17,8 +17,8 @@ const (
 	AnswersWarned  = "Warn"
 )
 
-// Answer is an answer that a document declares, as [contract.Answer] has it.
-type Answer struct {
+// Response is an answer that a document declares, as [contract.Answer] has it.
+type Response struct {
 	Code     int
 	Contents []Content
 	Headers  []contract.Parameter
@@ -36,7 +36,7 @@ type Content struct {
 func (r *Resource) WatchesAnswers() bool { return r.setting(AnswersKey) == AnswersWarned }
 
 // answersOf returns the answers that an operation declares.
-func answersOf(d *Document, operation document.Node) (all []Answer) {
+func answersOf(d *Document, operation document.Node) (all []Response) {
 	d.watched[operation.Index()] = true
 	responses, _ := operation.Get("responses")
 	members(responses, func(m document.Node) {
@@ -48,7 +48,7 @@ func answersOf(d *Document, operation document.Node) (all []Answer) {
 		if !response.Valid() {
 			return
 		}
-		a := Answer{Code: code}
+		a := Response{Code: code}
 		content, _ := response.Get("content")
 		members(content, func(m document.Node) { a.Contents = append(a.Contents, contentOf(d, m)) })
 		a.Headers, a.Values = headersOf(d, response)
@@ -80,12 +80,12 @@ func contentOf(d *Document, m document.Node) Content {
 
 // headersOf returns the headers of an answer, and the schema of their values.
 func headersOf(d *Document, response document.Node) ([]contract.Parameter, *Schema) {
-	var all []placed
+	var all []placedParameter
 	headers, _ := response.Get("headers")
 	members(headers, func(m document.Node) {
 		name := strings.Clone(m.Key())
 		if n := d.follow(m); n.Valid() && !strings.EqualFold(name, "Content-Type") {
-			all = append(all, placed{contract.Parameter{In: contract.InHeader, Name: name, IsRequired: truth(n, "required")}, n})
+			all = append(all, placedParameter{contract.Parameter{In: contract.InHeader, Name: name, IsRequired: truth(n, "required")}, n})
 		}
 	})
 	return valuesOf(d, all, response)
