@@ -22,13 +22,13 @@ const (
 // resource, and at policies that name none, and never at a policy for another one. Policies that ask
 // for a namespace's name or for a label are found by these.
 type policyIndex struct {
-	rules     index.Index
-	narrowers []Narrower // by position; nil: the rules say all
-	insistent []Insistent
-	foreseers []Foreseer // by position; nil: nothing is foreseen
-	foresees  bool       // one of them is not nil
-	oldReader []OldReader
-	decided   []Decided
+	rules        index.Index
+	narrowers    []Narrower // by position; nil: the rules say all
+	insistent    []Insistent
+	prefilters   []Prefilter // by position; nil: it has no prefilter
+	canPrefilter bool        // one of them is not nil
+	oldReader    []OldReader
+	decided      []Decided
 }
 
 // positions is a set of positions of policies.
@@ -53,7 +53,7 @@ type room [6]*index.List
 func newIndex[P Policy](policies []P) (x policyIndex) {
 	x.narrowers = make([]Narrower, len(policies))
 	x.insistent = make([]Insistent, len(policies))
-	x.foreseers = make([]Foreseer, len(policies))
+	x.prefilters = make([]Prefilter, len(policies))
 	x.oldReader = make([]OldReader, len(policies))
 	x.decided = make([]Decided, len(policies))
 	for position, p := range policies {
@@ -61,8 +61,8 @@ func newIndex[P Policy](policies []P) (x policyIndex) {
 		x.insistent[position], _ = Policy(p).(Insistent)
 		x.oldReader[position], _ = Policy(p).(OldReader)
 		x.decided[position], _ = Policy(p).(Decided)
-		if f, is := Policy(p).(Foreseer); is && f.Foresees() {
-			x.foreseers[position], x.foresees = f, true
+		if f, is := Policy(p).(Prefilter); is && f.CanPrefilter() {
+			x.prefilters[position], x.canPrefilter = f, true
 		}
 		needsOld := p.NeedsOld()
 		if t := termsOf(p); t != nil {
@@ -143,7 +143,7 @@ func (x *policyIndex) matches(f found, i *resource.Info, o Operation) bool {
 func (x *policyIndex) matchesAll(f found, i *resource.Info, o Operation) bool {
 	return slices.ContainsFunc(f, func(l *index.List) bool {
 		return slices.ContainsFunc(l.Plain, func(p int32) bool {
-			return x.foreseers[p] == nil && (x.narrowers[p] == nil || x.insistent[p] != nil && x.insistent[p].NeverExcludes(i, o))
+			return x.prefilters[p] == nil && (x.narrowers[p] == nil || x.insistent[p] != nil && x.insistent[p].NeverExcludes(i, o))
 		})
 	})
 }
@@ -164,20 +164,20 @@ func (x *policyIndex) excludes(position int32, i *resource.Info, o Operation) bo
 	if n := x.narrowers[position]; n != nil && n.Excludes(i, o) {
 		return true
 	}
-	f := x.foreseers[position]
-	return f != nil && i.Foresight != nil && i.Foresight.IsOutside(f, i, o)
+	f := x.prefilters[position]
+	return f != nil && i.Prefilter != nil && i.Prefilter.IsFilteredOut(f, i, o)
 }
 
-// foreseesIn reports whether a request's foresight may exclude any of the policies found.
-func (x *policyIndex) foreseesIn(f found) bool {
-	if !x.foresees {
+// canPrefilterIn reports whether a request's prefilter may exclude any of the policies found.
+func (x *policyIndex) canPrefilterIn(f found) bool {
+	if !x.canPrefilter {
 		return false
 	}
-	foreseen := func(positions []int32) bool {
-		return slices.ContainsFunc(positions, func(p int32) bool { return x.foreseers[p] != nil })
+	haveOne := func(positions []int32) bool {
+		return slices.ContainsFunc(positions, func(p int32) bool { return x.prefilters[p] != nil })
 	}
 	return slices.ContainsFunc(f, func(l *index.List) bool {
-		return foreseen(l.Plain) || foreseen(l.AllNamed) || foreseen(l.AllLabelled)
+		return haveOne(l.Plain) || haveOne(l.AllNamed) || haveOne(l.AllLabelled)
 	})
 }
 

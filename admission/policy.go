@@ -58,14 +58,14 @@ type Decided interface {
 	AlwaysMatches(i *resource.Info, o Operation) bool
 }
 
-// A Foreseer is a policy that may find out without an object that it is not about a request, by more than a [Narrower] has: by
+// A Prefilter is a policy that may find out without an object that it is not about a request, by more than a [Narrower] has: by
 // labels of the namespace, or by who asks.
-type Foreseer interface {
-	// Foresees reports whether the policy can find that out of any request.
-	Foresees() bool
-	// IsOutside reports whether the policy is certainly not about the request, whatever its object is. The attributes have
+type Prefilter interface {
+	// CanPrefilter reports whether the policy can find that out of any request.
+	CanPrefilter() bool
+	// IsFilteredOut reports whether the policy is certainly not about the request, whatever its object is. The attributes have
 	// none. What cannot be found out is left to the policy itself: it is not outside then.
-	IsOutside(ctx context.Context, a *Attributes) bool
+	IsFilteredOut(ctx context.Context, a *Attributes) bool
 }
 
 // An OldReader is a policy that knows for which requests it reads the stored object.

@@ -30,7 +30,7 @@ type Scoped struct {
 	mutating, validating [operations]found
 	// mutated and validated are operations that policies may match whatever a request says besides: no policy is asked.
 	mutated, validated Operation
-	foresees           bool
+	canPrefilter       bool
 	matched            [operations]positions // validators that match whatever a request says
 	named              Operation             // those that a rule names, whatever the policy says besides
 }
@@ -51,7 +51,7 @@ func (c *Chain) For(i *resource.Info) *Scoped {
 		}
 		isEmpty = isEmpty && s.mutating[bit] == nil && s.validating[bit] == nil
 		s.matched[bit] = c.validating.matched(at.validating, i, 1<<bit)
-		s.foresees = s.foresees || c.mutating.foreseesIn(at.mutating) || c.validating.foreseesIn(at.validating)
+		s.canPrefilter = s.canPrefilter || c.mutating.canPrefilterIn(at.mutating) || c.validating.canPrefilterIn(at.validating)
 		if c.IsNamed(i, 1<<bit) {
 			s.named |= 1 << bit
 		}
@@ -99,8 +99,8 @@ func (s *Scoped) Concerns(i *resource.Info, o Operation) bool {
 	return (s.mutated|s.validated)&o != 0 || s != s.chain.empty && s.at(o).concerns(i, o)
 }
 
-// Foresees reports whether a request's [resource.Foresight] may find any of the policies not to match it.
-func (s *Scoped) Foresees() bool { return s.foresees }
+// CanPrefilter reports whether a request's [resource.Prefilter] may find any of the policies not to match it.
+func (s *Scoped) CanPrefilter() bool { return s.canPrefilter }
 
 // IsNamed reports whether a rule of any policy names the operation on the resource, whatever else the policy says, and
 // whatever the subresource is.
@@ -145,8 +145,8 @@ func (c *Chain) Concerns(i *resource.Info, o Operation) bool {
 	return c.at(&m, &v, i, o).concerns(i, o)
 }
 
-// Foresees reports whether a request's [resource.Foresight] may know of any policy that it is not about the request.
-func (c *Chain) Foresees() bool { return c.mutating.foresees || c.validating.foresees }
+// CanPrefilter reports whether a request's [resource.Prefilter] may know of any policy that it is not about the request.
+func (c *Chain) CanPrefilter() bool { return c.mutating.canPrefilter || c.validating.canPrefilter }
 
 // IsNamed reports whether a rule of any policy names the operation on the resource, whatever else the policy says, and
 // whatever the subresource is.

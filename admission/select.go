@@ -63,16 +63,16 @@ func (s *Selection[P]) Excludes(i *resource.Info, o Operation) bool {
 	return true
 }
 
-// Foresees reports whether any of the policies is a [Foreseer] that may find out that it is not about a request.
-func (s *Selection[P]) Foresees() bool { return s != nil && s.index.foresees }
+// CanPrefilter reports whether any of the policies is a [Prefilter] that may find out that it is not about a request.
+func (s *Selection[P]) CanPrefilter() bool { return s != nil && s.index.canPrefilter }
 
-// IsOutside reports whether all of the policies are certainly not about the request, as a [Foreseer] does.
-func (s *Selection[P]) IsOutside(ctx context.Context, a *Attributes) bool {
+// IsFilteredOut reports whether all of the policies are certainly not about the request, as a [Prefilter] does.
+func (s *Selection[P]) IsFilteredOut(ctx context.Context, a *Attributes) bool {
 	for p := range s.For(a.Info, a.Operation) {
 		if n, is := Policy(p).(Narrower); is && n.Excludes(a.Info, a.Operation) {
 			continue
 		}
-		if f, is := Policy(p).(Foreseer); !is || !f.IsOutside(ctx, a) {
+		if f, is := Policy(p).(Prefilter); !is || !f.IsFilteredOut(ctx, a) {
 			return false
 		}
 	}

@@ -62,7 +62,7 @@ type observer request
 // Decided implements admission.Observer.
 func (o *observer) Decided(place int, policy, binding string, v admission.Verdict, cost int64) {
 	o.scope.decided.Decided(place, policy, string(v), cost)
-	if s := o.trail.spans; s != nil {
+	if s := o.telemetry.spans; s != nil {
 		s.Decided(tracing.Verdict{Policy: policy, Binding: binding, Verdict: string(v)}, cost)
 	}
 }
@@ -70,15 +70,15 @@ func (o *observer) Decided(place int, policy, binding string, v admission.Verdic
 // LogDecision implements admission.DecisionLogger.
 func (o *observer) LogDecision(e *admission.Evaluation) {
 	log := o.gateway.observers.decisions
-	if o.trail.number == 0 {
-		o.trail.number = log.NextRequest()
+	if o.telemetry.number == 0 {
+		o.telemetry.number = log.NextRequest()
 	}
 	in := o.gateway.inForce(o.scope.set)
-	about := decisions.Request{Number: o.trail.number, ID: o.trail.record.ID, Configuration: in.Configuration, Policies: in.Policies}
+	about := decisions.Request{Number: o.telemetry.number, ID: o.telemetry.record.ID, Configuration: in.Configuration, Policies: in.Policies}
 	if o.who.client.IsValid() {
 		about.Client = o.who.client.String()
 	}
-	if t := &o.trail.record.Trace; t.Sampled {
+	if t := &o.telemetry.record.Trace; t.Sampled {
 		about.Trace, about.Span = hex.EncodeToString(t.ID[:]), hex.EncodeToString(t.Span[:])
 	}
 	log.Add(e, &about)
@@ -116,12 +116,12 @@ func (f *findings) reset() {
 }
 
 // context returns the request's context, with its trace.
-func (r *request) context() context.Context { return r.trail.context(r.Client) }
+func (r *request) context() context.Context { return r.telemetry.context(r.Client) }
 
 // complete checks the object against the URL, and removes the fields that its schema does not know.
 // It says so as far as the request or the resource asks for it.
 func complete(r *request, a attempt) error {
-	at(r.trail.story, explaining.URL, a.Write)
+	at(r.telemetry.story, explaining.URL, a.Write)
 	if err := r.scope.storage.Complete(a.Write); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func complete(r *request, a attempt) error {
 			return err
 		}
 	}
-	at(r.trail.story, explaining.Prepare, a.Write)
+	at(r.telemetry.story, explaining.Prepare, a.Write)
 	return nil
 }
 
@@ -234,7 +234,7 @@ func changesOwned(r *request, owned *contract.Members, a attempt) (changed []own
 // defaults first, then those that are computed from the object (DEF-2). Validation reports the fields for which no
 // default can be computed, with everything else that is wrong.
 func setDefaults(r *request, a attempt, s storage.Storage) error {
-	at(r.trail.story, explaining.Defaults, a.Write)
+	at(r.telemetry.story, explaining.Defaults, a.Write)
 	schema, limit := s.Schema(a.Write), int(r.Limits.Body)
 	if schema == nil {
 		return nil
@@ -327,20 +327,20 @@ func tooLargeDefaulted(limit int) error {
 func mutate(r *request, a attempt, s storage.Storage) error {
 	operation, _ := operationOf(a.Write)
 	mutates := r.scope.rulesOf(&a.Info).policies.Mutates(&a.Info, operation)
-	if !mutates && r.trail.story == nil && r.permission.refusal == nil || !describe(r, a) {
+	if !mutates && r.telemetry.story == nil && r.permission.refusal == nil || !describe(r, a) {
 		return nil
 	}
-	at(r.trail.story, explaining.Mutation, a.Write)
+	at(r.telemetry.story, explaining.Mutation, a.Write)
 	a.schema = objectSchema{r, a, s}
 	a.attributes.Schema = &a.schema
 	if mutates {
 		r.scope.storage.Reveal(a.Write, false)
 	}
 	changes, err := eachSeen(r, a, mutateSeen)
-	if s := r.trail.story; a.Conceal() && s != nil {
+	if s := r.telemetry.story; a.Conceal() && s != nil {
 		s.Reread(a.Object)
 	}
-	if r := r; r.permission.refusal != nil {
+	if r.permission.refusal != nil {
 		return forbid(r, r.permission.refusal)
 	}
 	if err != nil {
@@ -353,7 +353,7 @@ func mutate(r *request, a attempt, s storage.Storage) error {
 	if changes == 0 {
 		return nil
 	}
-	at(r.trail.story, explaining.Settle, a.Write)
+	at(r.telemetry.story, explaining.Settle, a.Write)
 	if limit := r.Limits.Body; int64(a.Object.Extent()) > limit {
 		return status.RequestEntityTooLarge("the object as policies change it must be at most %d bytes", limit)
 	}
@@ -468,7 +468,7 @@ func (o *objectSchema) PatchLimits() document.Limits { return o.request.Limits.S
 // validateObject validates the object against its schema and the schema's rules, and against the conventions that
 // policies ask for, and answers all failures at once (VAL-1).
 func validateObject(r *request, a attempt, s storage.Storage) error {
-	at(r.trail.story, explaining.Schema, a.Write)
+	at(r.telemetry.story, explaining.Schema, a.Write)
 	result, err := validateOnce(r, a, s)
 	if err != nil {
 		return err
@@ -589,7 +589,7 @@ func validate(r *request, a attempt) error {
 		}
 		return nil
 	}
-	at(r.trail.story, explaining.Policies, a.Write)
+	at(r.telemetry.story, explaining.Policies, a.Write)
 	r.scope.storage.Reveal(a.Write, true)
 	if _, err := eachSeen(r, a, validateSeen); err != nil {
 		return err
@@ -618,10 +618,10 @@ func validateAs(r *request, a attempt, operation admission.Operation) {
 
 // decide returns the decision of the policies.
 func decide(r *request, a attempt) error {
-	if r := r; r.permission.refusal != nil {
+	if r.permission.refusal != nil {
 		return forbid(r, r.permission.refusal)
 	}
-	if s := r.trail.spans; s != nil {
+	if s := r.telemetry.spans; s != nil {
 		s.EndAdmission()
 	}
 	r.Warnings = append(r.Warnings, a.report.Warnings()...)
@@ -645,7 +645,7 @@ func (a attempt) forget() { a.report.Reset() }
 func describe(r *request, a attempt) bool {
 	operation, ok := operationOf(a.Write)
 	if !ok || !r.scope.rulesOf(&a.Info).policies.Concerns(&a.Info, operation) {
-		if ok && r.trail.story != nil { // which says why none does
+		if ok && r.telemetry.story != nil { // which says why none does
 			describeAs(r, a, operation)
 		}
 		return false
@@ -680,7 +680,7 @@ func describeAs(r *request, a attempt, operation admission.Operation) {
 	to.Lookup = &a.referred
 	to.DryRun, to.HasGeneratedName = a.Info.Options.DryRun, a.HasGeneratedName
 	r.frame()
-	if s := r.trail.story; s != nil {
+	if s := r.telemetry.story; s != nil {
 		a.report.Recorder = s
 		s.See(to)
 	}
@@ -706,7 +706,7 @@ func (r *request) frame() *cel.Frame {
 		r.attempt.attributes.Frame = cel.NewFrame(r.context())
 		r.attempt.attributes.Frame.SetDeadline(r.Deadline())
 		r.attempt.attributes.Frame.SetMemory(r.Memory)
-		if s := r.trail.story; s != nil {
+		if s := r.telemetry.story; s != nil {
 			r.attempt.attributes.Frame.Trace(s)
 		}
 	}

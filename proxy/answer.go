@@ -23,7 +23,7 @@ func respond(r *request) *detachedAnswer {
 	defer finish(r)
 	err := serveWithin(r)
 	r.incoming.Memory.Rest() // the answer goes out at the pace of who reads it
-	if r.trail.story != nil {
+	if r.telemetry.story != nil {
 		tellStory(r, err)
 		err = nil
 	}
@@ -35,7 +35,7 @@ func respond(r *request) *detachedAnswer {
 		return nil
 	}
 	if r.incoming.Head.IsGRPC() {
-		r.gateway.calls.note(pathOf(r.trail.target), &r.Response)
+		r.gateway.calls.note(pathOf(r.telemetry.target), &r.Response)
 	}
 	for i := range r.scope.answer {
 		r.scope.answer[i].run(r)
@@ -46,7 +46,7 @@ func respond(r *request) *detachedAnswer {
 	case answer.IsStream():
 		// How a stream ends shows on the connection; the answer's code is sent already.
 		sent, err := r.incoming.SendStream(&answer.Response, flowOf(&r.incoming.Head, r.Request), r.Editor, readAheadOf(r))
-		r.trail.record.Spent.Sent = sent
+		r.telemetry.record.Spent.Sent = sent
 		if err != nil && !r.incoming.Answered() {
 			sendRefusal(r, err)
 		}
@@ -170,7 +170,7 @@ func sendRefusal(r *request, err error) {
 func sendAnswer(r *request) {
 	answer := &r.Response
 	if !r.IsHead() {
-		r.trail.record.Spent.Sent = int64(len(answer.Body()))
+		r.telemetry.record.Spent.Sent = int64(len(answer.Body()))
 	}
 	r.incoming.Send(&answer.Response)
 }
@@ -241,7 +241,7 @@ func isNegotiated(r *storage.Response, types *storage.MediaTypes) bool {
 
 // showNames says in an answer by what the request is named, and in which trace it is.
 func showNames(r *request, answer *storage.Response) {
-	if id := r.trail.record.ID; id != "" && answer.Header(requestIDHeader) == nil {
+	if id := r.telemetry.record.ID; id != "" && answer.Header(requestIDHeader) == nil {
 		answer.Add(requestIDHeader, id)
 	}
 	if value := traceparentOf(r); value != "" && answer.Header(traceparentHeader) == nil {
@@ -254,7 +254,7 @@ func traceparentOf(r *request) string {
 	if r.gateway.observers.tracer == nil || r.incoming.Refusal != nil {
 		return ""
 	}
-	if _, line, found := bytes.Cut(r.trail.lines, []byte(traceparentHeader+": ")); found {
+	if _, line, found := bytes.Cut(r.telemetry.lines, []byte(traceparentHeader+": ")); found {
 		value, _, _ := bytes.Cut(line, []byte("\r\n"))
 		return str(value)
 	}

@@ -39,8 +39,8 @@ func shownText(r *request, text string) string {
 
 // noteKind keeps the kind of the object, if policies found something that may be recorded as an Event.
 func noteKind(r *request) {
-	if r.scope.backend.events != nil && r.trail.kind == "" && !r.attempt.report.IsEmpty() {
-		r.trail.kind = strings.Clone(kindOfObject(r))
+	if r.scope.backend.events != nil && r.telemetry.kind == "" && !r.attempt.report.IsEmpty() {
+		r.telemetry.kind = strings.Clone(kindOfObject(r))
 	}
 }
 
@@ -71,7 +71,7 @@ func auditReport(r *request) {
 	}
 	auditTerms(r)
 	annotations := r.attempt.report.Annotations()
-	if len(annotations) == 0 || r.trail.events.Wants(audit.Metadata) {
+	if len(annotations) == 0 || r.telemetry.events.Wants(audit.Metadata) {
 		return // the audit log has them
 	}
 	noted := make([]slog.Attr, 0, len(annotations)+5)
@@ -161,13 +161,13 @@ func kindOfObject(r *request) string {
 // unless this was hidden from the client: who may not write the object does not make Events about
 // it either.
 func recordEvents(r *request, code int) {
-	if r.trail.kind == "" || r.permission.refusal != nil || r.Info.Options.DryRun {
+	if r.telemetry.kind == "" || r.permission.refusal != nil || r.Info.Options.DryRun {
 		return
 	}
 	i := &r.Info
 	about := &corev1.ObjectReference{ // which outlives the request
-		APIVersion: strings.Clone(schema.GroupVersion{Group: i.Group, Version: i.Version}.String()), Kind: r.trail.kind,
-		Namespace: strings.Clone(i.ObjectNamespace()), Name: strings.Clone(cmp.Or(i.Name, string(r.trail.object))),
+		APIVersion: strings.Clone(schema.GroupVersion{Group: i.Group, Version: i.Version}.String()), Kind: r.telemetry.kind,
+		Namespace: strings.Clone(i.ObjectNamespace()), Name: strings.Clone(cmp.Or(i.Name, string(r.telemetry.object))),
 	}
 	action := i.VerbName()
 	if denials := r.attempt.report.Denials(); len(denials) > 0 && code >= http.StatusBadRequest {
@@ -230,27 +230,27 @@ func beginRecording(r *request) error {
 	own := head.Value(message.FieldAuditID)
 	id := str(own)
 	if id == "" {
-		id = r.trail.record.ID
+		id = r.telemetry.record.ID
 	}
 	client := peer.IP
 	if r.who.client != peer.Addr {
 		client = r.who.client.String()
 	}
 	in := r.gateway.inForce(r.set)
-	err := r.trail.events.Begin(to, r.set.Audit(), &audit.Start{
+	err := r.telemetry.events.Begin(to, r.set.Audit(), &audit.Start{
 		Configuration: in.Configuration, Policies: in.Policies,
-		ID: id, Target: str(r.trail.target), Agent: str(head.Value(message.FieldUserAgent)), Info: &r.Info,
+		ID: id, Target: str(r.telemetry.target), Agent: str(head.Value(message.FieldUserAgent)), Info: &r.Info,
 		User: &r.who.user, Client: client, Peer: peer.IP, Received: r.Started,
 	}, func() string { return string(telemetry.AppendRequestID(nil)) })
 	if err != nil {
 		return status.ServiceUnavailable("the audit log takes no more events at the moment, and no request may go unrecorded", 1)
 	}
-	if used := r.trail.events.ID(); used != "" && used != str(own) {
-		before := len(r.trail.lines)
-		r.trail.lines = append(append(append(r.trail.lines, auditID+": "...), used...), "\r\n"...)
-		r.From.Trace = r.trail.lines
-		if s := r.trail.spans; s != nil {
-			s.AddLines(r.trail.lines[before:])
+	if used := r.telemetry.events.ID(); used != "" && used != str(own) {
+		before := len(r.telemetry.lines)
+		r.telemetry.lines = append(append(append(r.telemetry.lines, auditID+": "...), used...), "\r\n"...)
+		r.From.Trace = r.telemetry.lines
+		if s := r.telemetry.spans; s != nil {
+			s.AddLines(r.telemetry.lines[before:])
 		}
 	}
 	return nil
@@ -261,7 +261,7 @@ func recordAnswer(r *request) {
 	if !isRecorded(r) {
 		return
 	}
-	e, answer := &r.trail.events, &r.Response
+	e, answer := &r.telemetry.events, &r.Response
 	if answer.IsOwn() && answer.Header(auditID) == nil {
 		answer.Add(auditID, e.ID())
 	}
@@ -336,4 +336,4 @@ func annotationsOf(r *admission.Report) []audit.Annotation {
 }
 
 // isRecorded reports whether the audit Policy asks for an event of the request.
-func isRecorded(r *request) bool { return r.trail.events.Wants(audit.Metadata) }
+func isRecorded(r *request) bool { return r.telemetry.events.Wants(audit.Metadata) }

@@ -398,8 +398,8 @@ spec: {match: {namespaceSelector: %s}}
 	)
 	for name, k := range kinds {
 		type writes struct {
-			policy, user string
-			isOutside    bool
+			policy, user  string
+			isFilteredOut bool
 		}
 		cases := map[string]writes{
 			"labels of other namespaces":  {fmt.Sprintf(k.selecting, `{matchLabels: {tier: high}}`), "lee", true},
@@ -420,7 +420,7 @@ spec: {match: {namespaceSelector: %s}}
 				dir := testutil.WriteFiles(t, map[string]string{"policy.yaml": c.policy})
 				address := startGateway(t, gatewayFor(t, dir, strings.TrimPrefix(backend.URL, "http://"), []string{"kubernetes", "identity=Allow"}))
 				want := k.reads
-				if c.isOutside {
+				if c.isFilteredOut {
 					want = nothing
 				}
 				for method, want := range want {

@@ -11,7 +11,7 @@ import (
 // checkContract compares the request with what an OpenAPI document says of it beside its body. What is wrong with the
 // parameters of a request with an object is named with everything that is wrong with the object.
 func checkContract(r *request) error {
-	at(r.trail.story, explaining.Contract, nil)
+	at(r.telemetry.story, explaining.Contract, nil)
 	i, head, o := &r.Info, &r.incoming.Head, r.scope.operation
 	if o == nil {
 		return nil
@@ -43,12 +43,12 @@ func watchAnswers(r *request) error {
 		name += "/" + asked.Info.Subresource
 	}
 	kind, set, described, about := r.route.backend.kind, r.set, asked.Resource, asked.Info
-	r.trail.answers = r.gateway.observers.answers.Watch(responses.Subject{
+	r.telemetry.answers = r.gateway.observers.answers.Watch(responses.Subject{
 		Upstream: r.route.backend.name, Resource: name, Verb: asked.Info.Verb, Method: string(asked.Head.Method),
 	}, asked.Limits, func(verb resource.Verb) *contract.Operation {
 		about.Verb = verb
 		return kind.operation(set, described, &about)
 	})
-	asked.Exchanges.Watcher = r.trail.answers
+	asked.Exchanges.Watcher = r.telemetry.answers
 	return nil
 }

@@ -78,7 +78,7 @@ const askTimeout = time.Second
 // askPreflight asks the backend what a browser would ask it before the request.
 func askPreflight(r *request, q *cors.Question) (*message.Response, error) {
 	q.Target, q.Host = str(r.incoming.Head.Target), r.From.Host
-	span := tracing.Ask(r.trail.spans.Context(), http.MethodOptions)
+	span := tracing.Ask(r.telemetry.spans.Context(), http.MethodOptions)
 	head := q.AppendHead(nil)
 	head = append(span.AppendLine(head[:len(head)-len("\r\n")]), "\r\n"...)
 	answer := new(message.Response)
@@ -133,7 +133,7 @@ func answerFailure(r *request) {
 	r.incoming.Linger()
 	var answer storage.Response
 	if r.incoming.Refusal != nil {
-		r.trail.nameNew() // no more of its head is used
+		r.telemetry.nameNew() // no more of its head is used
 	}
 	e := status.From(errPanic)
 	code, contentType, body := formOf(r, e)

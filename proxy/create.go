@@ -24,7 +24,7 @@ func create(r *request, a attempt) error {
 	if err := complete(r, a); err != nil { // from the URL, and without unknown fields
 		return err
 	}
-	r.trail.events.NoteRequest(a.Object)
+	r.telemetry.events.NoteRequest(a.Object)
 	if err := s.PrepareForCreate(a.Write); err != nil { // no status, no system metadata of the client's
 		return err
 	}
@@ -57,14 +57,14 @@ func writeOfNothing(r *request, a attempt) error {
 // admit leads an object that is complete through the policies that change it, its schema, and the policies
 // that validate it.
 func admit(r *request, a attempt, s storage.Storage) error {
-	if spans := r.trail.spans; spans != nil {
+	if spans := r.telemetry.spans; spans != nil {
 		spans.BeginAdmission()
 		defer spans.EndAdmission()
 	}
 	if err := mutate(r, a, s); err != nil {
 		return err
 	}
-	at(r.trail.story, explaining.Metadata, a.Write)
+	at(r.telemetry.story, explaining.Metadata, a.Write)
 	s.SetMetadata(a.Write)
 	if err := validateObject(r, a, s); err != nil { // schema, rules and conventions: all failures at once
 		return err

@@ -111,7 +111,7 @@ func learnKind(r *request) error {
 	if r.Served = known.Find(path); r.Served != nil || !mayBeJudged(r) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.trail.context(r.incoming.Client), patience)
+	ctx, cancel := context.WithTimeout(r.telemetry.context(r.incoming.Client), patience)
 	defer cancel()
 	served, err := b.served.Find(ctx, path)
 	if err != nil {

@@ -20,7 +20,7 @@ func passDocumented(r *request) error {
 	if o == nil || len(o.Bodies) == 0 {
 		return passThrough(r)
 	}
-	at(r.trail.story, explaining.Body, nil)
+	at(r.telemetry.story, explaining.Body, nil)
 	if !head.HasBody() {
 		return passEmpty(r, o)
 	}
@@ -81,7 +81,7 @@ func checkDocumentedBody(r *request) error {
 		if err != nil {
 			return err
 		}
-		r.trail.events.NoteRequest(a.Object)
+		r.telemetry.events.NoteRequest(a.Object)
 		wrong = append(wrong[:len(wrong):len(wrong)], a.unread...)
 		found, left := checkDeclaredBody(r, declared, a.Object.Root())
 		wrong, more = append(wrong, found...), left
@@ -101,7 +101,7 @@ func checkDeclaredBody(r *request, declared *contract.Body, root document.Node) 
 
 // redirectToDescribed answers a path that is described but for the slash at its end with the described one (RFC 9110, 15.4.9).
 func redirectToDescribed(r *request) error {
-	target := str(r.trail.target)
+	target := str(r.telemetry.target)
 	if target == "" {
 		target = str(r.incoming.Head.Target)
 	}

@@ -27,27 +27,27 @@ var (
 	ErrUndescribed = errors.New("no policy file describes its path")
 )
 
-// An Assessor leads writes through the steps that requests pass, as requests,
+// A DryRunner leads writes through the steps that requests pass, as requests,
 // and sends nothing: what the backend would get is the last thing that is known of an object. The
 // user is given, so that no credentials are checked, and nothing counts against rate limits. An
-// Assessor belongs to one goroutine.
-type Assessor struct {
+// DryRunner belongs to one goroutine.
+type DryRunner struct {
 	request  *request
 	incoming server.Request
 	set      *policies.Set
-	scope    scope // of the trial, with the writer for its storage
+	scope    scope // of the dry run, with the writer for its storage
 	writer   *dryWriter
 	outcome  Outcome
 }
 
-// A Trial is a write to be judged.
-type Trial struct {
-	// Method and Target are of the request. They must not change while the trial is judged.
+// A DryRun is a write to be judged.
+type DryRun struct {
+	// Method and Target are of the request. They must not change while it is judged.
 	Method, Target []byte
 	// Upstream is the backend whose paths the target has; "" leads a client's target by the routes, with the Host.
 	Upstream string
 	Host     []byte
-	// Body is the object as JSON, and Object the same parsed: the assessor releases it. If it is nil, the body is
+	// Body is the object as JSON, and Object the same parsed: the runner releases it. If it is nil, the body is
 	// parsed as a client's is.
 	Body   []byte
 	Object *document.Document
@@ -63,7 +63,7 @@ type Trial struct {
 	IsKept bool
 }
 
-// An Outcome says what became of a trial. It is valid until the assessor's next trial.
+// An Outcome says what became of a dry run. It is valid until the runner's next dry run.
 type Outcome struct {
 	Info     *resource.Info
 	Resource *resource.Resource // nil if no file describes it
@@ -82,22 +82,22 @@ type Outcome struct {
 	Object []byte
 }
 
-// NewAssessor returns an assessor by the policy set in force now.
-func (g *Gateway) NewAssessor() *Assessor {
-	j := &Assessor{set: g.policies(), request: newRequest()}
+// NewDryRunner returns a runner by the policy set in force now.
+func (g *Gateway) NewDryRunner() *DryRunner {
+	j := &DryRunner{set: g.policies(), request: newRequest()}
 	j.request.gateway = g
 	j.incoming.Memory.Open(g.memory.Budget, nil)
 	j.writer = &dryWriter{}
 	return j
 }
 
-// Try judges a write.
-func (j *Assessor) Try(t *Trial) *Outcome {
+// Run judges a write.
+func (j *DryRunner) Run(t *DryRun) *Outcome {
 	r := j.request
 	object := j.outcome.Object[:0]
 	j.outcome = Outcome{}
-	j.writer.trial, j.writer.object, j.writer.isSeen = t, object, false
-	j.outcome.Err = j.try(t)
+	j.writer.dry, j.writer.object, j.writer.isSeen = t, object, false
+	j.outcome.Err = j.run(t)
 	o := &j.outcome
 	o.Info, o.Resource = &r.attempt.Info, r.Resource
 	o.Report, o.Warnings = &r.attempt.report, r.Warnings
@@ -107,16 +107,16 @@ func (j *Assessor) Try(t *Trial) *Outcome {
 	return o
 }
 
-// forget ends the trial before.
-func (j *Assessor) forget() {
+// forget ends the dry run before.
+func (j *DryRunner) forget() {
 	g := j.request.gateway
 	j.request.reset()
 	j.incoming.Memory.Close()
 	j.request.begin(g, &j.incoming, j.set)
 }
 
-// try leads the write to its outcome, within the memory that a request may have.
-func (j *Assessor) try(t *Trial) (err error) {
+// run leads the write to its outcome, within the memory that a request may have.
+func (j *DryRunner) run(t *DryRun) (err error) {
 	j.forget()
 	r := j.request
 	defer func() {
@@ -164,7 +164,7 @@ func (j *Assessor) try(t *Trial) (err error) {
 }
 
 // resolve finds the resource of the write.
-func (j *Assessor) resolve(t *Trial) error {
+func (j *DryRunner) resolve(t *DryRun) error {
 	r := j.request
 	g, head := r.gateway, &j.incoming.Head
 	head.Method, head.Target = t.Method, t.Target
@@ -224,12 +224,12 @@ func (g *Gateway) routeTo(upstream, method, target string) (found *route) {
 }
 
 // A dryWriter is a storage that prepares objects as the one of the backend does, and writes none. The stored
-// object is the one of the trial. It implements storage.Storage.
+// object is the one of the dry run. It implements storage.Storage.
 type dryWriter struct {
 	storage.Storage
-	trial  *Trial
+	dry    *DryRun
 	object []byte // as the policies left it
-	isSeen bool   // object is of this trial
+	isSeen bool   // object is of this dry run
 
 	policies *admission.Scoped
 	// isAPIServer says that the backend keeps the metadata of objects itself, so that only policies and schemas ask for
@@ -239,7 +239,7 @@ type dryWriter struct {
 
 // SetMetadata implements storage.Strategy. It comes after the last policy that changes objects.
 func (d *dryWriter) SetMetadata(w *storage.Write) {
-	if d.trial.IsKept {
+	if d.dry.IsKept {
 		d.object, d.isSeen = w.Object.AppendTo(d.object[:0]), true
 	}
 	d.Storage.SetMetadata(w)
@@ -248,9 +248,9 @@ func (d *dryWriter) SetMetadata(w *storage.Write) {
 // NeedsExisting implements storage.Updater. What is known need not be asked for.
 func (d *dryWriter) NeedsExisting(w *storage.Write) bool {
 	switch {
-	case d.trial.Old != nil:
+	case d.dry.Old != nil:
 		return true
-	case d.trial.IsStored && d.isAPIServer:
+	case d.dry.IsStored && d.isAPIServer:
 		s := d.Schema(w)
 		return storage.ReadsExisting(d.policies, &w.Info) || s != nil && s.NeedsOld()
 	}
@@ -259,10 +259,10 @@ func (d *dryWriter) NeedsExisting(w *storage.Write) bool {
 
 // Get implements storage.Updater. The object is taken for the version that the write means to replace.
 func (d *dryWriter) Get(w *storage.Write) error {
-	if d.trial.Old == nil {
+	if d.dry.Old == nil {
 		return ErrOldUnknown
 	}
-	old, err := w.Exchanges.ParseStored(d.trial.Old)
+	old, err := w.Exchanges.ParseStored(d.dry.Old)
 	if err != nil {
 		return err
 	}

@@ -58,8 +58,8 @@ func (d *verdictLines) Decided(_ int, policy, _ string, v admission.Verdict, _ i
 	*d = append(*d, policy+" "+string(v))
 }
 
-// TestAssessor: an assessor takes the steps of a write, knows what the backend would be sent, and sends nothing.
-func TestAssessor(t *testing.T) {
+// TestDryRunner: a dry run takes the steps of a write, knows what the backend would be sent, and sends nothing.
+func TestDryRunner(t *testing.T) {
 	dir := t.TempDir()
 	testutil.WriteFile(t, filepath.Join(dir, "p.yaml"), assessedPolicies)
 	g := gatewayFor(t, dir, "127.0.0.1:1", nil) // an address without a server
@@ -67,7 +67,7 @@ func TestAssessor(t *testing.T) {
 	queue := func(spec string) string {
 		return `{"apiVersion":"shop.example.com/v1","kind":"Queue","metadata":{"name":"q","namespace":"team-a"},"spec":` + spec + `}`
 	}
-	j := g.NewAssessor()
+	j := g.NewDryRunner()
 	for _, c := range []struct {
 		name, method, target, body, old, user string
 		err, object, decided                  string
@@ -87,14 +87,14 @@ func TestAssessor(t *testing.T) {
 		for _, isParsed := range []bool{false, true} {
 			var d verdictLines
 			u := identity.User{Name: cmp.Or(c.user, "alice")}
-			trial := &Trial{Method: []byte(c.method), Target: []byte(c.target), Body: []byte(c.body), User: &u, Decided: &d, IsKept: true}
+			dry := &DryRun{Method: []byte(c.method), Target: []byte(c.target), Body: []byte(c.body), User: &u, Decided: &d, IsKept: true}
 			if c.old != "" {
-				trial.Old = []byte(c.old)
+				dry.Old = []byte(c.old)
 			}
-			if parsed, err := document.Parse(trial.Body, document.Limits{}); isParsed && err == nil {
-				trial.Object = parsed
+			if parsed, err := document.Parse(dry.Body, document.Limits{}); isParsed && err == nil {
+				dry.Object = parsed
 			}
-			o := j.Try(trial)
+			o := j.Run(dry)
 			said := ""
 			if o.Err != nil {
 				said = o.Err.Error()
@@ -107,19 +107,19 @@ func TestAssessor(t *testing.T) {
 			}
 		}
 	}
-	unknown := j.Try(&Trial{Method: []byte("PUT"), Target: []byte(one), Body: []byte(queue(`{}`)), User: &identity.User{}})
+	unknown := j.Run(&DryRun{Method: []byte("PUT"), Target: []byte(one), Body: []byte(queue(`{}`)), User: &identity.User{}})
 	if !errors.Is(unknown.Err, ErrOldUnknown) {
 		t.Error(unknown.Err)
 	}
 }
 
-// BenchmarkAssessor judges one object of `make bench`'s workload without HTTP.
-func BenchmarkAssessor(b *testing.B) {
+// BenchmarkDryRunner judges one object of `make bench`'s workload without HTTP.
+func BenchmarkDryRunner(b *testing.B) {
 	object, err := os.ReadFile(benchObject)
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := gatewayFor(b, benchPolicies, "127.0.0.1:1", nil).NewAssessor()
+	j := gatewayFor(b, benchPolicies, "127.0.0.1:1", nil).NewDryRunner()
 	u := identity.User{Name: "scan"}
 	method, target := []byte("POST"), []byte("/apis/bench.example.com/v1/namespaces/team-a/workloads")
 	b.ReportAllocs()
@@ -129,7 +129,7 @@ func BenchmarkAssessor(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if o := j.Try(&Trial{Method: method, Target: target, Body: object, Object: parsed, User: &u}); o.Err != nil {
+		if o := j.Run(&DryRun{Method: method, Target: target, Body: object, Object: parsed, User: &u}); o.Err != nil {
 			b.Fatal(o.Err)
 		}
 	}

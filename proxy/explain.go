@@ -45,11 +45,11 @@ func beginStory(r *request) error {
 	}
 	i := &r.Info
 	s := explaining.New(story.Request{
-		Method: string(r.incoming.Head.Method), Path: string(r.trail.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
+		Method: string(r.incoming.Head.Method), Path: string(r.telemetry.target), User: strings.Clone(user.Name), Groups: slices.Clone(user.Groups),
 		Route: r.route.place.Route, Upstream: r.route.backend.name, Policies: r.set.Hash(),
 	}, may.Values == config.ShowValues)
 	s.About(i, r.Resource != nil, names(r.scope.stages), secretsIn(r.set))
-	r.trail.story, r.trail.form = s, form
+	r.telemetry.story, r.telemetry.form = s, form
 	r.Exchanges.Sink = s
 	r.From.Stripped |= message.Fields(message.FieldXAdmissionExplain)
 	return nil
@@ -69,7 +69,7 @@ func secretsIn(set *policies.Set) (secret explaining.Secrets) {
 
 // explainLimits is enforceLimits for a client that asks for an explanation.
 func explainLimits(r *request) error {
-	s := r.trail.story
+	s := r.telemetry.story
 	s.At(explaining.Limits, nil)
 	var err error
 	if r.scope.limits != nil {
@@ -94,7 +94,7 @@ func explainLimits(r *request) error {
 
 // tellStory makes the explanation of the request its answer. err is how the request ended.
 func tellStory(r *request, err error) {
-	answer, s := &r.Response, r.trail.story
+	answer, s := &r.Response, r.telemetry.story
 	a := story.Answer{Decision: story.Answered, Warnings: slices.Clone(r.Warnings)}
 	switch {
 	case errors.Is(err, storage.ErrUnseen):
@@ -125,7 +125,7 @@ func tellStory(r *request, err error) {
 	explained := s.Finish(context.Background(), r.set.Admission(), a)
 	explained.SetOrigins(r.set.OriginOf)
 	r.Warnings = r.Warnings[:0]
-	contentType, body := story.Write(explained, r.trail.form)
+	contentType, body := story.Write(explained, r.telemetry.form)
 	answer.StartBody(http.StatusOK, contentType, body)
 	answer.Add("Cache-Control", notCached)
 	answer.Add("X-Content-Type-Options", "nosniff") // there are values of clients in it

@@ -88,7 +88,7 @@ func (w *who) identify(r *request) error {
 	}
 	w.asking = identity.Request{
 		Now: r.Started, Peer: r.incoming.Peer().Addr, Client: w.client, Connection: r.gateway.identity.proofs(r.incoming.Peer()),
-		Authorization: authorization, Context: r.trail.context(r.incoming.Client), Remote: (*remoteLines)(&r.incoming.Head),
+		Authorization: authorization, Context: r.telemetry.context(r.incoming.Client), Remote: (*remoteLines)(&r.incoming.Head),
 		RemoteNamed: r.incoming.Head.ConnectionNames(message.FieldXRemote),
 	}
 	principal, err := r.gateway.identity.Identify(&w.asking)
@@ -142,7 +142,7 @@ func (g *Gateway) newIdentity(c *config.Configuration, before *Gateway) (*authen
 		before.identity.lease.hold()
 		return before.identity, nil
 	}
-	a := &authenticators{settled: c.Identity, asked: asked, files: g.files.Part()}
+	a := &authenticators{configured: c.Identity, asked: asked, files: g.files.Part()}
 	a.lease.hold()
 	var err error
 	if a.Authenticators, err = g.newAuthenticators(c, asked, a.files); err != nil {

@@ -136,7 +136,7 @@ func (r *readAs) Path() string { return r.path }
 // decideLimits holds the request against the limits over time. Redis may keep some of them.
 func decideLimits(r *request, now time.Time) ratelimit.Decision {
 	d := r.gateway.limiter.Decide(&r.limits.charges, now)
-	if s := r.trail.spans; s != nil {
+	if s := r.telemetry.spans; s != nil {
 		if sent, err := r.limits.charges.WereSent(); sent {
 			s.Limited(now, err)
 		}

@@ -37,7 +37,7 @@ type detachedAnswer struct {
 // detach makes the answer independent of the request.
 func detach(r *request) *detachedAnswer {
 	d := &detachedAnswer{
-		gateway: r.gateway, scope: r.scope, incoming: r.incoming, record: detachedRecord(r), events: r.trail.events.Detach(), spans: r.trail.spans,
+		gateway: r.gateway, scope: r.scope, incoming: r.incoming, record: detachedRecord(r), events: r.telemetry.events.Detach(), spans: r.telemetry.spans,
 		editor: r.Editor, tunnel: r.upgrade.tunnel, protocol: r.upgrade.protocol,
 	}
 	if r.upgrade.tunnel == nil {
@@ -49,7 +49,7 @@ func detach(r *request) *detachedAnswer {
 	} else {
 		d.warnings = slices.Clone(r.Warnings)
 	}
-	r.trail.answers.Detach()
+	r.telemetry.answers.Detach()
 	r.Editor, r.isDetached = nil, true
 	return d
 }

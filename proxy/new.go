@@ -49,13 +49,15 @@ func New(o Options) (*Gateway, error) {
 func assemble(o Options, s *common, before *Gateway) (*Gateway, error) {
 	c := o.Config
 	g := &Gateway{
-		common: s, policies: o.Policies, routing: o.Routing, clock: o.Clock, refusesPlainly: o.RefusesPlainly, isUncounted: o.IsUncounted,
+		common: s, policies: o.Policies, routing: o.Routing,
 		configuration: telemetry.ShortHash(c.Hash()),
-		requestLimits: limitsOf(&c.Limits, largestBody(c)),
-		unregistered:  c.UnregisteredResources,
-		admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
-		anonymous:     identity.Anonymous(),
-		observers:     newObservers(o, s.memory.Budget),
+		callers:       callers{anonymous: identity.Anonymous()},
+		writing: writing{
+			requestLimits: limitsOf(&c.Limits, largestBody(c)), unregistered: c.UnregisteredResources,
+			admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult,
+		},
+		policyTests: policyTests{o.Clock, o.RefusesPlainly, o.IsUncounted},
+		observers:   newObservers(o, s.memory.Budget),
 	}
 	g.locksAlone, _ = c.LocksLocally()
 	g.requestLimits.Refused = s.memory.drops.refused

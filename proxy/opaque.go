@@ -21,17 +21,17 @@ func pass(r *request, a attempt) error {
 		if err := decodeBody(r, a); err != nil {
 			return err
 		}
-	case r.trail.story != nil || r.trail.events.Wants(audit.Metadata):
+	case r.telemetry.story != nil || r.telemetry.events.Wants(audit.Metadata):
 		a.Object, a.Source = lookAtBody(r), r.Body
 	default:
 		a.Source = r.Body
 	}
-	if s := r.trail.story; s != nil {
+	if s := r.telemetry.story; s != nil {
 		describe(r, a)
 		s.At(explaining.Pass, a.Write)
 	}
 	if a.Object != nil && sendsObject(&a.Info) {
-		r.trail.events.NoteRequest(a.Object)
+		r.telemetry.events.NoteRequest(a.Object)
 	}
 	if a.Object != nil {
 		var err error
@@ -75,7 +75,7 @@ func admitUnread(r *request, a attempt) error {
 	case !isShown:
 		return unreadable(r, "be JSON, for the backend cannot show what it makes of it")
 	}
-	r.trail.events.NoteRequest(a.Object)
+	r.telemetry.events.NoteRequest(a.Object)
 	if err := validateObject(r, a, r.scope.storage); err != nil {
 		return err
 	}

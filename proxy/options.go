@@ -77,27 +77,41 @@ type Gateway struct {
 	policies  func() *policies.Set
 	// configuration names the configuration by its hash.
 	configuration string
+	callers
+	writing
+	policyTests
+	observers observers
+	current   atomic.Pointer[scopes]
+	requests  sync.Pool      // of *request
+	served    server.Options // of the server
+	uses      uses
+}
 
+// callers says how clients are known.
+type callers struct {
+	proxies identity.TrustedProxies
+	// readsForwarded says that the proxies name the client by Forwarded.
+	readsForwarded bool
+	identity       *authenticators // nil if no credentials are read
+	anonymous      identity.User
+}
+
+// writing says how requests are read and written.
+type writing struct {
 	requestLimits storage.Limits
 	protobuf      protobuf.Reader
 	admitOnResult bool // validating policies judge what Kubernetes backends would store
 	locksAlone    bool // several gateways write, and each locks objects for its own writes alone
 	unregistered  config.UnregisteredResources
-	proxies       identity.TrustedProxies
-	// readsForwarded says that the proxies name the client by Forwarded.
-	readsForwarded bool
-	identity       *authenticators // nil if no credentials are read
-	anonymous      identity.User
-	observers      observers
-	current        atomic.Pointer[scopes]
-	requests       sync.Pool // of *request
-	clock          func() time.Time
+}
+
+// policyTests is what a gateway that tests policies does in another way.
+type policyTests struct {
+	clock func() time.Time // nil: requests are judged by when they came
 	// refusesPlainly says that all refusals are Status objects.
 	refusesPlainly bool
 	// isUncounted says that rollouts and exceptions count nothing.
 	isUncounted bool
-	served      server.Options // of the server
-	uses        uses
 }
 
 // requestMemory bounds the memory that all requests together hold.

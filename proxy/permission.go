@@ -166,7 +166,7 @@ var errNotRemembered = errors.New("the answer is not remembered")
 // reviewAccess asks whether the client is authorized. It returns the refusal if it is not, an error if that is not known, and
 // nil and nil if it is.
 func reviewAccess(r *request, ask func(context.Context, *access.Question) (access.Answer, error)) (may, unknown error) {
-	ctx := r.trail.context(r.Client)
+	ctx := r.telemetry.context(r.Client)
 	if by := r.Deadline(); !by.IsZero() {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, by)
@@ -307,7 +307,7 @@ func postAsClient(r *request) access.Post {
 		// A token among the protocols of a WebSocket counts if there is one.
 		token, _ = r.who.authorization(r.Head, r.upgrade.protocol, r.scope.backend.credentials)
 	}
-	if s := r.trail.spans; s != nil { // the question has a place of its own in the trace
+	if s := r.telemetry.spans; s != nil { // the question has a place of its own in the trace
 		defer func(lines []byte) { r.From.Trace = lines }(r.From.Trace)
 		r.From.Trace = s.Names()
 	}

@@ -11,13 +11,13 @@ import (
 func beginPrefilter(r *request) error {
 	f := r.prefilter
 	f.request, f.attributes.IsUncounted = r, r.gateway.isUncounted
-	r.Info.Foresight = f
+	r.Info.Prefilter = f
 	return nil
 }
 
 // A prefilter finds the policies that do not match the request before the gateway reads an object or makes a dry run for
 // them: by labels of the namespace, and by match conditions that need no object. It asks each policy once. It implements
-// resource.Foresight.
+// resource.Prefilter.
 type prefilter struct {
 	request    *request             // nil until it is to be asked
 	attributes admission.Attributes // without an object
@@ -27,7 +27,7 @@ type prefilter struct {
 // prefiltered is the answer of a policy.
 type prefiltered struct {
 	prefilterKey
-	isOutside bool
+	isFilteredOut bool
 }
 
 // prefilterKey identifies a policy and the request that it was asked about.
@@ -38,24 +38,24 @@ type prefilterKey struct {
 	resource, subresource, namespace, object string
 }
 
-// IsOutside implements resource.Foresight.
-func (f *prefilter) IsOutside(policy any, i *resource.Info, operation admission.Operation) bool {
+// IsFilteredOut implements resource.Prefilter.
+func (f *prefilter) IsFilteredOut(policy any, i *resource.Info, operation admission.Operation) bool {
 	key := prefilterKey{policy, operation, i.Verb, i.Resource, i.Subresource, i.Namespace, i.Name}
 	for n := range f.known {
 		if f.known[n].prefilterKey == key {
-			return f.known[n].isOutside
+			return f.known[n].isFilteredOut
 		}
 	}
-	isOutside := f.ask(policy.(admission.Foreseer), i, operation)
-	f.known = append(f.known, prefiltered{key, isOutside})
-	return isOutside
+	isFilteredOut := f.ask(policy.(admission.Prefilter), i, operation)
+	f.known = append(f.known, prefiltered{key, isFilteredOut})
+	return isFilteredOut
 }
 
 // ask asks a policy. One that fails is left to the steps of the request.
-func (f *prefilter) ask(p admission.Foreseer, i *resource.Info, operation admission.Operation) (isOutside bool) {
+func (f *prefilter) ask(p admission.Prefilter, i *resource.Info, operation admission.Operation) (isFilteredOut bool) {
 	defer func() {
 		if recover() != nil {
-			isOutside = false
+			isFilteredOut = false
 		}
 	}()
 	r, to := f.request, &f.attributes
@@ -68,7 +68,7 @@ func (f *prefilter) ask(p admission.Foreseer, i *resource.Info, operation admiss
 		to.Frame.Trace(nil)
 		defer to.Frame.Trace(s)
 	}
-	return p.IsOutside(r.context(), to)
+	return p.IsFilteredOut(r.context(), to)
 }
 
 // reset forgets the request.

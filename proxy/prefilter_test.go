@@ -12,10 +12,10 @@ import (
 	"github.com/admission-gateway/gateway/policies/policiestest"
 )
 
-// TestForesee: the forecast of a request says which policies and limits it matches, and why it does
+// TestPrefilter: the forecast of a request says which policies and limits it matches, and why it does
 // not match the others.
-func TestForesee(t *testing.T) {
-	set := policiestest.Load(t, foreseenPolicies)
+func TestPrefilter(t *testing.T) {
+	set := policiestest.Load(t, prefilteredPolicies)
 	file := testutil.WriteFiles(t, map[string]string{"gateway.yaml": `
 apiVersion: admission-gateway.io/v1alpha1
 kind: GatewayConfiguration
@@ -87,7 +87,7 @@ route  to :  : refused: the request target has a host that is not a valid host w
 		{"GET /" + strings.Repeat("x", maxForecast), `
 route  to :  : refused: the request target is too long`},
 	} {
-		if got := "\n" + shownForecast(g.Foresee(test.request)); got != test.want {
+		if got := "\n" + shownForecast(g.Forecast(test.request)); got != test.want {
 			t.Errorf("%.100s is foreseen as%s\nwant%s", test.request, got, test.want)
 		}
 	}
@@ -122,7 +122,7 @@ func shownForecast(f Forecast) string {
 	return strings.ReplaceAll(b.String(), " \n", "\n")
 }
 
-const foreseenPolicies = `
+const prefilteredPolicies = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.com}

@@ -76,11 +76,11 @@ func refuse(r *request, err error) {
 	e := statusOf(err)
 	noteRefusal(r, e)
 	if r.incoming.Refusal != nil {
-		r.trail.nameNew() // no more of its head is used
+		r.telemetry.nameNew() // no more of its head is used
 	}
 	if r.incoming.Head.IsGRPC() {
 		writeGRPC(answer, e)
-		r.trail.refused = int(e.ErrStatus.Code)
+		r.telemetry.refused = int(e.ErrStatus.Code)
 	} else {
 		code, contentType, body := formOf(r, e)
 		if r.route == nil && code == http.StatusNotFound && string(r.incoming.Head.Method) == http.MethodHead {
@@ -124,8 +124,8 @@ func showAccepted(r *request) {
 
 // noteRefusal keeps what the gateway refused the request for.
 func noteRefusal(r *request, e *status.Error) {
-	r.trail.events.NoteStatus(&e.ErrStatus)
-	o := &r.trail.record.Outcome
+	r.telemetry.events.NoteStatus(&e.ErrStatus)
+	o := &r.telemetry.record.Outcome
 	o.Reason = string(e.ErrStatus.Reason)
 	o.Decision = telemetry.Decision{Policy: r.limits.refusedBy}
 	if d := e.ErrStatus.Details; d != nil && len(d.Causes) > 0 {
@@ -170,8 +170,8 @@ func formOf(r *request, e *status.Error) (code int, contentType string, body []b
 // fill writes a refusal by a template; false: the template failed, which is counted and logged.
 func fill(r *request, t *refusal.Template, e *status.Error) (code int, body []byte, ok bool) {
 	filled := refusal.Refusal{
-		Status: &e.ErrStatus, Parameters: r.wrong, RequestID: r.trail.record.ID,
-		Method: str(r.incoming.Head.Method), Path: str(pathOf(r.trail.target)),
+		Status: &e.ErrStatus, Parameters: r.wrong, RequestID: r.telemetry.record.ID,
+		Method: str(r.incoming.Head.Method), Path: str(pathOf(r.telemetry.target)),
 	}
 	code, body, err := t.Write(&filled)
 	if err == nil {

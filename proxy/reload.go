@@ -112,15 +112,15 @@ func (l *lease) release() bool { return l.holders.Add(-1) == 0 }
 // authenticators know clients by their credentials.
 type authenticators struct {
 	*identity.Authenticators
-	lease   lease
-	settled *config.Identity
-	asked   []*backend // about tokens
-	files   *credentials.Watcher
+	lease      lease
+	configured *config.Identity
+	asked      []*backend // about tokens
+	files      *credentials.Watcher
 }
 
 // isFor reports whether the authenticators are those of a configuration and its backends.
 func (a *authenticators) isFor(c *config.Identity, asked []*backend) bool {
-	return a != nil && reflect.DeepEqual(a.settled, c) && slices.Equal(a.asked, asked)
+	return a != nil && reflect.DeepEqual(a.configured, c) && slices.Equal(a.asked, asked)
 }
 
 func (a *authenticators) release() {

@@ -56,7 +56,7 @@ type pooled struct {
 	asked            *storage.Write // the Scale that a write of the scale subresource asks for
 	prefilter        *prefilter
 	limits           *limits
-	trail            *trail
+	telemetry        *requestTelemetry
 }
 
 // An attempt is one try at a write: what is written in place of what, and what was found of it.
@@ -87,7 +87,7 @@ type who struct {
 func newRequest() *request {
 	return &request{pooled: pooled{
 		Request: new(storage.Request), attempt: attempt{new(storage.Write), new(findings)}, asked: new(storage.Write),
-		prefilter: new(prefilter), limits: new(limits), trail: new(trail),
+		prefilter: new(prefilter), limits: new(limits), telemetry: new(requestTelemetry),
 	}}
 }
 
@@ -121,19 +121,19 @@ func finish(r *request) {
 		if !r.attempt.report.IsEmpty() {
 			found = annotationsOf(&r.attempt.report)
 		}
-		if r.trail.story != nil {
+		if r.telemetry.story != nil {
 			found = append(found, audit.Annotation{Key: audit.Explained, Value: "true"})
 		}
 		if r.IsUnknown() {
 			found = append(found, audit.Annotation{Key: audit.Outcome, Value: "unknown"})
 		}
-		r.trail.events.End(record.Outcome.Code, p != nil, found)
+		r.telemetry.events.End(record.Outcome.Code, p != nil, found)
 		if r.route != nil && r.route.backend.events != nil {
 			recordEvents(r, record.Outcome.Code)
 		}
-		r.gateway.observe(record, r.scope, r.trail.spans)
-		if p == nil && r.trail.answers != nil {
-			r.trail.answers.Finish()
+		r.gateway.observe(record, r.scope, r.telemetry.spans)
+		if p == nil && r.telemetry.answers != nil {
+			r.telemetry.answers.Finish()
 		}
 	}
 	release(r)
@@ -151,7 +151,7 @@ func (r *request) copyTo(c *request, incoming *server.Request) {
 	c.who.lines = lines
 	c.Started, c.Head, c.Memory, c.Limits, c.From = r.Started, &incoming.Head, &incoming.Memory, r.Limits, r.From
 	c.SetSubject(&r.Info, r.Resource)
-	c.trail.target, c.trail.record.ID = r.trail.target, r.trail.record.ID
+	c.telemetry.target, c.telemetry.record.ID = r.telemetry.target, r.telemetry.record.ID
 }
 
 // release gives the request back, without anything of it but memory.
@@ -175,7 +175,7 @@ func (r *request) reset() {
 		r.prefilter.reset()
 	}
 	r.limits.reset()
-	r.trail.reset()
+	r.telemetry.reset()
 	pooled, lines, target := r.pooled, storage.Kept(r.who.lines), storage.Kept(r.target)
 	*r = request{} // in place: a literal with what is kept would be copied
 	r.pooled, r.who.lines, r.target = pooled, lines, target

@@ -14,7 +14,7 @@ import (
 
 // fillRequest sets all that a request can know.
 func fillRequest(r *request) (filled []reflect.Value) {
-	known := []any{r, &r.who, &r.permission, &r.body, &r.upgrade, &r.attempt.found, &r.limits.limiting, &r.trail.noted, r.prefilter}
+	known := []any{r, &r.who, &r.permission, &r.body, &r.upgrade, &r.attempt.found, &r.limits.limiting, &r.telemetry.noted, r.prefilter}
 	for _, of := range known {
 		filled = append(filled, testutil.Fill(of))
 	}
@@ -52,22 +52,22 @@ var (
 		"noted":     "record target",
 	}
 	fresh = map[string]string{
-		"request":    "pooled target permission body parameters wrong upgrade isShadow isUnreadable isDetached",
-		"pooled":     "Request attempt asked prefilter limits trail",
-		"permission": "refusal isGiven",
-		"body":       "language isUntyped isJSON parsed mayPass message beyond json declared boundary nullRemoves",
-		"upgrade":    "protocol tunnel",
-		"attempt":    "Write findings",
-		"findings":   "found report referred",
-		"found":      "isBegun attributes options schema unread checked unknown",
-		"prefilter":  "request attributes known",
-		"limits":     "limiting request charges lines",
-		"limiting":   "retryAfter refusedBy headers",
-		"trail":      "noted events lines object",
-		"noted":      "stripped spans answers story form isNamed kind number refused",
-		"Request":    "Subject Exchanges Patch Editor",
-		"Subject":    "Served",
-		"Exchanges":  "Client Body Response Warnings Took Tracer Watcher Sink Copier",
+		"request":          "pooled target permission body parameters wrong upgrade isShadow isUnreadable isDetached",
+		"pooled":           "Request attempt asked prefilter limits telemetry",
+		"permission":       "refusal isGiven",
+		"body":             "language isUntyped isJSON parsed mayPass message beyond json declared boundary nullRemoves",
+		"upgrade":          "protocol tunnel",
+		"attempt":          "Write findings",
+		"findings":         "found report referred",
+		"found":            "isBegun attributes options schema unread checked unknown",
+		"prefilter":        "request attributes known",
+		"limits":           "limiting request charges lines",
+		"limiting":         "retryAfter refusedBy headers",
+		"requestTelemetry": "noted events lines object",
+		"noted":            "stripped spans answers story form isNamed kind number refused",
+		"Request":          "Subject Exchanges Patch Editor",
+		"Subject":          "Served",
+		"Exchanges":        "Client Body Response Warnings Took Tracer Watcher Sink Copier",
 	}
 )
 
@@ -78,12 +78,12 @@ func TestCopy(t *testing.T) {
 	testutil.Fill(&r.Exchanges)
 	fillRequest(r)
 	r.Started, r.From.Peer, r.Info.Name, r.who.user.Name, r.who.asking.Authorization = time.Now(), "a", "a", "a", []byte("a")
-	r.trail.record.ID, r.who.client, r.who.refusal, r.named.Revision = "a", netip.MustParseAddr("10.0.0.1"), errServed, "a"
+	r.telemetry.record.ID, r.who.client, r.who.refusal, r.named.Revision = "a", netip.MustParseAddr("10.0.0.1"), errServed, "a"
 	in := new(server.Request)
 	r.copyTo(c, in)
 	for _, of := range []any{
 		c, &c.pooled, &c.who, &c.permission, &c.body, &c.upgrade, &c.attempt, c.attempt.findings, &c.attempt.found, c.prefilter, c.limits, &c.limits.limiting,
-		c.trail, &c.trail.noted, c.Request, &c.Subject, &c.Exchanges,
+		c.telemetry, &c.telemetry.noted, c.Request, &c.Subject, &c.Exchanges,
 	} {
 		fields := reflect.ValueOf(of).Elem()
 		name := fields.Type().Name()

@@ -35,7 +35,7 @@ func resolveTarget(r *request) error {
 	r.Limits = &r.route.limits
 	from, peer := &r.From, r.incoming.Peer()
 	*from = message.Forward{} // and filled in place, for it is large
-	from.Peer, from.Proto, from.Trace, from.Stripped = peer.IP, peer.Proto, r.trail.lines, r.trail.stripped
+	from.Peer, from.Proto, from.Trace, from.Stripped = peer.IP, peer.Proto, r.telemetry.lines, r.telemetry.stripped
 	if rules := r.route.rules; rules != nil {
 		if err := rewriteRequest(r, rules); err != nil {
 			return err
@@ -94,8 +94,8 @@ type Forecast struct {
 	Applicability matching.Forecast
 }
 
-// Foresee returns the forecast of a request line, a method and a path or a URL.
-func (g *Gateway) Foresee(request string) (f Forecast) {
+// Forecast returns the forecast of a request line, a method and a path or a URL.
+func (g *Gateway) Forecast(request string) (f Forecast) {
 	head, err := parseLine(request)
 	if err != nil {
 		return Forecast{Refusal: err}

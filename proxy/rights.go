@@ -53,7 +53,10 @@ const IsGuessed = "the name of the resource is a guess by the kind"
 // RightsOf returns what the gateway's own account has to be allowed at each upstream of the dialect Kubernetes, so that everything
 // works that the configuration and the policy files ask for. It asks the storages that serve requests what they read.
 func RightsOf(c *config.Configuration, set *policies.Set) []Rights {
-	g := &Gateway{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult, routes: &routeTable{}}
+	g := &Gateway{
+		writing: writing{unregistered: c.UnregisteredResources, admitOnResult: c.AdmitOn == config.AdmitOnDryRunResult},
+		routes:  &routeTable{},
+	}
 	all := make([]Rights, 0, len(c.Upstreams))
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]

@@ -152,11 +152,11 @@ func TestTermsInAccessLog(t *testing.T) {
 	}
 }
 
-// TestForeseeTerms: the applicability of a request says how far policies are enforced, and what excepts it.
-func TestForeseeTerms(t *testing.T) {
+// TestForecastTerms: the applicability of a request says how far policies are enforced, and what excepts it.
+func TestForecastTerms(t *testing.T) {
 	g := gatewayFor(t, policiestest.Write(t, observedPolicies+"---\n"+strings.Replace(triedPolicies, "2026-06-30", "2999-06-30", 1)), newRecorder(t).Addr().String(), []string{"policies=widgets"})
 	found := map[string]string{}
-	for _, o := range g.Foresee("POST " + widgetsPath).Applicability.Validating {
+	for _, o := range g.Forecast("POST " + widgetsPath).Applicability.Validating {
 		found[o.Name] = string(o.Applies) + ": " + o.Because
 	}
 	for name, want := range map[string]string{

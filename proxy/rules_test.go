@@ -495,7 +495,7 @@ func TestTablePolicies(t *testing.T) {
 		"POST /shop/tenants/team-a/parcels": "preflight identify mirror upgrade revision negotiate deadline create", "GET /away/x": "identify redirect",
 		"GET /shop/other": "preflight identify mirror revision pass",
 	} {
-		f := g.Foresee(line)
+		f := g.Forecast(line)
 		if stages := strings.Join(f.Stages, " "); stages != want || f.Place.Gateway != "infra/gateway" || f.Place.Listener != "http" || f.Place.Rule != "0" {
 			t.Errorf("%s: the forecast is %s by %+v (%v), want %s", line, stages, f.Place, f.Refusal, want)
 		}

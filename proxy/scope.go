@@ -33,33 +33,55 @@ type scope struct {
 	limits *ratelimit.Scoped // nil if no limit may count requests
 	// operation is what a document says of the request beside its body; nil if it says nothing.
 	operation *contract.Operation
-	editing   editing           // what filters of the route change of the head
-	series    *telemetry.Series // of its requests in the metrics
-	decided   *telemetry.PolicyCounters
-	// template is the path as a template, for traces; "" if no file describes it.
-	template string
+	editing   editing // what filters of the route change of the head
+	traits
+	enforcement
+	rolledOut
+	scopeTelemetry
+	steps
+}
 
-	isRead        bool // requests change nothing
-	hasBody       bool // requests carry an object or a patch
-	connects      bool // requests lead to somewhere else than to a stored object, or go on in another protocol
-	isOperation   bool // requests ask for something other than to read or write an object
+// traits say what requests of an operation are like.
+type traits struct {
+	isRead      bool // they change nothing
+	hasBody     bool // they carry an object or a patch
+	connects    bool // they lead to somewhere else than to a stored object, or go on in another protocol
+	isOperation bool // they ask for something other than to read or write an object
+}
+
+// enforcement says what is in force for an operation.
+type enforcement struct {
+	// held could have policies for requests, and has errors; nil: every folder of policy files is in force.
+	held          *source.Folder
 	isPrefiltered bool // policies may be asked before an object is read
 	isWatched     bool // answers are compared with what the document declares
 	isClosed      bool // requests have a method that no file describes, and could change what policies or a schema judge
 	isJudged      bool // requests are judged, if only by limits: they do not just pass
-	// held could have policies for requests, and has errors; nil: every folder of policy files is in force.
-	held *source.Folder
-	// plan says how far the description is in force; nil: for all requests.
-	plan *rollout.Plan
+}
+
+// rolledOut says how far the description of an operation is in force.
+type rolledOut struct {
+	plan *rollout.Plan // nil: for all requests
 	// shadowed counts requests to which the description is not applied; nil if it is for all.
 	shadowed    *rollout.Operation
 	shadowStage int // the place of its stage
+}
 
+// scopeTelemetry is how metrics and traces name an operation.
+type scopeTelemetry struct {
+	series  *telemetry.Series // of its requests
+	decided *telemetry.PolicyCounters
+	// template is the path as a template; "" if no file describes it.
+	template string
+}
+
+// steps are the way of a request from its head to its answer.
+type steps struct {
 	// stages serve a request, in their order; explained are the stages of a request that is only explained, and answer
 	// the steps that complete the answer.
 	stages, explained []stage
 	answer            []answerStep
-	write             write // of the requests that change something
+	write             write // of requests that change something
 }
 
 // newScope compiles the operation that a request asks for. connects says that the request leads to somewhere else,
@@ -74,11 +96,18 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 		object = rulesFor(set, &whole)
 	}
 	s := &scope{
-		series: new(telemetry.Series), decided: t.decided, set: set, route: route, backend: b, resolver: t.resolver(route), verb: i.Verb,
-		storage: b.kind.storage(g, set, b, r, i, own.policies, object.policies), rules: own, object: object, limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i), template: templateOf(r, i),
-		isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
-		isWatched: set.WatchesAnswers(r, i), held: set.Held(&route.place, i),
-		isPrefiltered: i.IsWrite() && i.Verb != resource.VerbCreate,
+		set: set, route: route, backend: b, resolver: t.resolver(route), verb: i.Verb,
+		storage: b.kind.storage(g, set, b, r, i, own.policies, object.policies), rules: own, object: object,
+		limits: set.Limits().For(i, &route.place), operation: b.kind.operation(set, r, i),
+		traits: traits{
+			isRead: i.Verb.Reads() && !connects, hasBody: i.HasBody(), connects: connects, isOperation: r != nil && r.Operation != nil,
+		},
+		enforcement: enforcement{
+			held: set.Held(&route.place, i), isWatched: set.WatchesAnswers(r, i),
+			isPrefiltered: i.IsWrite() && i.Verb != resource.VerbCreate && own.policies.CanPrefilter(),
+			isClosed:      i.IsOtherMethod && r != nil && mayWrite(i) && set.Judges(r),
+		},
+		scopeTelemetry: scopeTelemetry{new(telemetry.Series), t.decided, templateOf(r, i)},
 	}
 	var left []string
 	s.editing, left = editingOf(route, i, s.resolver.IsDescribed())
@@ -86,9 +115,7 @@ func (g *Gateway) newScope(t *scopes, route *route, r *resource.Resource, i *res
 	if i.Documented != nil {
 		s.hasBody = s.operation != nil && len(s.operation.Bodies) > 0
 	}
-	s.isClosed = i.IsOtherMethod && r != nil && mayWrite(i) && set.Judges(r)
 	s.isJudged = !i.IsUndescribed || s.isClosed || s.limits != nil
-	s.isPrefiltered = s.isPrefiltered && s.rules.policies.Foresees()
 	if s.hasBody {
 		s.scaler = s.storage.Scaler()
 	}

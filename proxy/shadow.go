@@ -90,7 +90,7 @@ func shadow(r *request) error {
 	if enforces(r, plan) {
 		return nil
 	}
-	if s := r.trail.story; s != nil {
+	if s := r.telemetry.story; s != nil {
 		s.Unknown("that the request is not held to its description, by the rollout of '" + plan.Policy() + "': it passes as it came, and what is said here is only counted")
 		return nil
 	}

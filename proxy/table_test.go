@@ -252,7 +252,7 @@ func TestTableWithConfiguration(t *testing.T) {
 	if a := askTable(t, address, "GET", "", "/x"); a.StatusCode != 200 || !strings.HasPrefix(backend.Take(), "GET /base/x ") {
 		t.Errorf("the route of the configuration is answered %d", a.StatusCode)
 	}
-	if f := g.Foresee("GET /x"); f.Place.Upstream != c.Upstreams[0].Name || f.Place.Route != "" {
+	if f := g.Forecast("GET /x"); f.Place.Upstream != c.Upstreams[0].Name || f.Place.Route != "" {
 		t.Errorf("the forecast is %+v", f.Place)
 	}
 	one := g.routes.find(1, bareHead("GET", "", "/a/b")).routes[0]
@@ -300,7 +300,7 @@ func TestTableObstacles(t *testing.T) {
 			t.Errorf("%s is answered %v, want %v", path, got, want)
 		}
 	}
-	if f := g.Foresee("GET /fault"); strings.Join(f.Stages, " ") != "identify obstacle" {
+	if f := g.Forecast("GET /fault"); strings.Join(f.Stages, " ") != "identify obstacle" {
 		t.Errorf("the stages are %v", f.Stages)
 	}
 }

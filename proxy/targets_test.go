@@ -159,7 +159,7 @@ func TestTargetedPolicies(t *testing.T) {
 				if isAsItCame == (kind == "PolicyException") {
 					by = append(by, path)
 				}
-				all := g.Foresee("POST " + path + "/tenants/team-a/parcels").Applicability
+				all := g.Forecast("POST " + path + "/tenants/team-a/parcels").Applicability
 				for _, o := range slices.Concat(all.Validating, all.Mutating, all.Conventions) {
 					if o.Applies != resource.Never {
 						foreseen = append(foreseen, path)

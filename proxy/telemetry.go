@@ -20,8 +20,8 @@ import (
 	"github.com/admission-gateway/gateway/proxy/spans"
 )
 
-// A trail keeps of a request, while it is served, all that its record takes from nowhere else.
-type trail struct {
+// requestTelemetry is what logs, traces, metrics and explanations have of a request, beside what is known of it anyway.
+type requestTelemetry struct {
 	noted
 	events audit.Recording // for the audit log
 	// lines carry the request's ID to the backend. They have the id, unless the client's own head
@@ -31,7 +31,7 @@ type trail struct {
 	object []byte
 }
 
-// noted is what a trail keeps of one request, and forgets with it.
+// noted is what is forgotten with the request.
 type noted struct {
 	record telemetry.Record
 	target []byte // as the client sent it
@@ -49,7 +49,7 @@ type noted struct {
 }
 
 // context returns the context of the work for the request, with its trace. It ends when the client leaves.
-func (t *trail) context(c *presence.Client) context.Context {
+func (t *requestTelemetry) context(c *presence.Client) context.Context {
 	switch {
 	case c == nil:
 		return t.spans.Context()
@@ -60,10 +60,10 @@ func (t *trail) context(c *presence.Client) context.Context {
 }
 
 // noteObject keeps the name of the object that is written.
-func (t *trail) noteObject(name string) { t.object = append(t.object[:0], name...) }
+func (t *requestTelemetry) noteObject(name string) { t.object = append(t.object[:0], name...) }
 
 // reset forgets the request and keeps memory.
-func (t *trail) reset() {
+func (t *requestTelemetry) reset() {
 	t.noted, t.lines, t.object = noted{}, storage.Kept(t.lines), storage.Kept(t.object)
 }
 
@@ -77,7 +77,7 @@ const (
 // nameRequest gives the request its id, the client's own or a new one, and its place in a trace. It is called again if the
 // head moves.
 func nameRequest(r *request, head *message.Head) {
-	t := r.trail
+	t := r.telemetry
 	t.target = head.Target
 	own := head.Value(message.FieldXRequestID)
 	if len(own) > 0 {
@@ -98,7 +98,7 @@ func nameRequest(r *request, head *message.Head) {
 // follow decides whether the request is traced, and propagates that to backends. A client's own
 // traceparent stays if the gateway adds no span to the trace.
 func follow(r *request, head *message.Head) {
-	t := r.trail
+	t := r.telemetry
 	start := r.gateway.observers.tracer.Look(head.Value(message.FieldTraceparent), head.Value(message.FieldTracestate))
 	if !start.HasParent {
 		t.stripped = message.Fields(message.FieldTraceparent, message.FieldTracestate)
@@ -116,7 +116,7 @@ func follow(r *request, head *message.Head) {
 }
 
 // nameNew gives the request a new id, once.
-func (t *trail) nameNew() {
+func (t *requestTelemetry) nameNew() {
 	if len(t.lines) > 0 {
 		return
 	}
@@ -128,10 +128,10 @@ func (t *trail) nameNew() {
 
 // recorded completes the record of the request.
 func recorded(r *request) *telemetry.Record {
-	record := &r.trail.record
+	record := &r.telemetry.record
 	record.Client, record.User = r.who.client, r.who.user.Name
 	record.InForce = r.gateway.inForce(r.set)
-	record.Outcome.Code = cmp.Or(r.trail.refused, r.Response.Status(), status.ClientClosedRequest)
+	record.Outcome.Code = cmp.Or(r.telemetry.refused, r.Response.Status(), status.ClientClosedRequest)
 	if report := &r.attempt.report; !report.IsEmpty() {
 		record.Outcome.Noted = notedIn(report)
 	}
@@ -148,20 +148,20 @@ func recorded(r *request) *telemetry.Record {
 		record.About.Resource, record.About.IsDescribed = i.Template, true
 	}
 	if i.Name == "" {
-		record.About.Name = str(r.trail.object)
+		record.About.Name = str(r.telemetry.object)
 	}
 	if r.scope != nil {
 		record.About.Template = r.scope.template
 	}
 	if i.IsUndescribed && r.incoming.Head.IsGRPC() {
-		record.About.Group, record.About.Resource = callOf(pathOf(r.trail.target))
-		record.About.IsDescribed = r.gateway.calls.has(pathOf(r.trail.target))
+		record.About.Group, record.About.Resource = callOf(pathOf(r.telemetry.target))
+		record.About.IsDescribed = r.gateway.calls.has(pathOf(r.telemetry.target))
 	}
 	head := &r.incoming.Head
 	record.Asked.Version = versionOf(r.incoming)
 	if r.incoming.Refusal == nil {
 		record.Asked = telemetry.Asked{
-			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(r.trail.target)),
+			Method: str(head.Method), Host: str(head.Host), Path: str(pathOf(r.telemetry.target)),
 			UserAgent: str(head.Value(message.FieldUserAgent)), Version: record.Asked.Version,
 		}
 	}

@@ -15,7 +15,7 @@ func update(r *request, a attempt) error {
 	if err := complete(r, a); err != nil {
 		return err
 	}
-	r.trail.events.NoteRequest(a.Object)
+	r.telemetry.events.NoteRequest(a.Object)
 	if s.NeedsExisting(a.Write) {
 		if err := s.Get(a.Write); err != nil {
 			return err

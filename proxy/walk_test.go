@@ -68,7 +68,7 @@ func TestStagesOfRequests(t *testing.T) {
 		t.Fatalf("there are %d requests", len(rows))
 	}
 	for _, row := range rows {
-		f := gatewayFor(t, t.TempDir(), "127.0.0.1:1", strings.Fields(row[1])).Foresee(row[2])
+		f := gatewayFor(t, t.TempDir(), "127.0.0.1:1", strings.Fields(row[1])).Forecast(row[2])
 		if got := strings.Join(f.Stages, ", "); got != row[3] {
 			t.Errorf("%s, %s: the stages are %s (%v), and docs/internals/architecture.md has %s", row[1], row[2], got, f.Refusal, row[3])
 		}
@@ -381,7 +381,7 @@ func TestQuery(t *testing.T) {
 	defer api.Close()
 	to := &keptEvents{}
 	w := audited(t, strings.TrimPrefix(api.URL, "http://"), to, audit.Batch, aboutQueries)
-	if f := w.Foresee("QUERY " + widgetsPath); f.Info.Verb.String() != "query" || f.Refusal != nil || !slices.Contains(f.Stages, "query") {
+	if f := w.Forecast("QUERY " + widgetsPath); f.Info.Verb.String() != "query" || f.Refusal != nil || !slices.Contains(f.Stages, "query") {
 		t.Errorf("the forecast is %+v", f)
 	}
 	for _, test := range []struct {

@@ -65,7 +65,7 @@ func writeFor(r *request) write {
 // change is the stage of a write: it reads the body and admits the object, again if another writer came between.
 func change(r *request) error {
 	warnings := len(r.Warnings)
-	at(r.trail.story, explaining.Body, nil)
+	at(r.telemetry.story, explaining.Body, nil)
 	r.body.mayPass = r.scope.passesUnread(r.Request)
 	if err := readBody(r, r.scope.operation); err != nil {
 		return err
@@ -97,7 +97,7 @@ func retry(r *request, how write, warnings int) error {
 			a.Declared = r.body.declared
 		}
 		err := how.try(r, a)
-		r.trail.noteObject(a.Info.Name)
+		r.telemetry.noteObject(a.Info.Name)
 		switch {
 		case err == nil:
 			return completeAnswer(r, &a.Info)

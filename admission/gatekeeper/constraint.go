@@ -52,12 +52,12 @@ func (c *Constraint) NeedsOld() bool {
 	return c.match.NeedsOld() || c.template.engine.readsOld() || c.terms != nil && c.terms.NeedsOld()
 }
 
-// Foresees implements admission.Foreseer.
-func (c *Constraint) Foresees() bool { return c.match.Foresees() }
+// CanPrefilter implements admission.Prefilter.
+func (c *Constraint) CanPrefilter() bool { return c.match.CanPrefilter() }
 
-// IsOutside implements admission.Foreseer.
-func (c *Constraint) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	return c.match.IsOutside(ctx, a)
+// IsFilteredOut implements admission.Prefilter.
+func (c *Constraint) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+	return c.match.IsFilteredOut(ctx, a)
 }
 
 // Excludes implements admission.Narrower.

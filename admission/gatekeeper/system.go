@@ -70,12 +70,12 @@ func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
 	return !reviews(i) || match.Holds(s.excluded, i) || s.selection.Excludes(i, o)
 }
 
-// Foresees implements admission.Foreseer.
-func (s *System) Foresees() bool { return s.selection.Foresees() }
+// CanPrefilter implements admission.Prefilter.
+func (s *System) CanPrefilter() bool { return s.selection.CanPrefilter() }
 
-// IsOutside implements admission.Foreseer.
-func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	return s.selection.IsOutside(ctx, a)
+// IsFilteredOut implements admission.Prefilter.
+func (s *System) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+	return s.selection.IsFilteredOut(ctx, a)
 }
 
 // ReadsOld implements admission.OldReader: constraints about other namespaces read nothing for the ones that are here.

@@ -231,8 +231,8 @@ func (r *request) ours(t *testing.T, m *admissionv1.MatchResources) string {
 		t.Fatalf("%+v is excluded by %s, which is never to be", r, m)
 	}
 	early := &admission.Attributes{Info: a.Info, Operation: a.Operation, Lookup: lookup}
-	switch isOutside, isUnsure := matcher.IsOutside(context.Background(), early); {
-	case isOutside && (matches || err != nil):
+	switch isFilteredOut, isUnsure := matcher.IsFilteredOut(context.Background(), early); {
+	case isFilteredOut && (matches || err != nil):
 		t.Fatalf("%+v is taken for outside by %s: %v", r, m, err)
 	case !isUnsure && (err != nil || matches && as != r.resource):
 		t.Fatalf("%+v is taken for certain by %s: %v, %v", r, m, as, err)

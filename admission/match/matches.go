@@ -62,16 +62,16 @@ func (m *Matcher) AlwaysMatches(i *resource.Info, o admission.Operation) bool {
 	return (m == nil || m.byRules) && m.NeverExcludes(i, o)
 }
 
-// IsOutside reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels
+// IsFilteredOut reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels
 // of its namespace. isUnsure says that to match the request may fail, or lead to another version of its resource: nothing
 // that comes after may decide then.
-func (m *Matcher) IsOutside(ctx context.Context, a *admission.Attributes) (isOutside, isUnsure bool) {
+func (m *Matcher) IsFilteredOut(ctx context.Context, a *admission.Attributes) (isFilteredOut, isUnsure bool) {
 	v := m.judge(ctx, &matchRequest{a.Info, a.Operation, ByNamespace, a})
 	return v.excludes(), v.isUnsure
 }
 
-// Foresees reports whether [Matcher.IsOutside] may know of a request that the matcher is not about it, though
+// CanPrefilter reports whether [Matcher.IsFilteredOut] may know of a request that the matcher is not about it, though
 // [Matcher.Excludes] does not.
-func (m *Matcher) Foresees() bool {
+func (m *Matcher) CanPrefilter() bool {
 	return m != nil && !m.namespaces.Empty() && !m.namespaceByNameAlone
 }

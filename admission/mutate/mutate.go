@@ -141,12 +141,12 @@ func (p *Policy) NeverExcludes(i *resource.Info, o admission.Operation) bool {
 	return p.NeverExcludesBy(i, o, p.bindings)
 }
 
-// Foresees implements admission.Foreseer.
-func (p *Policy) Foresees() bool { return p.ForeseesBy(p.bindings...) }
+// CanPrefilter implements admission.Prefilter.
+func (p *Policy) CanPrefilter() bool { return p.CanPrefilterBy(p.bindings...) }
 
-// IsOutside implements admission.Foreseer.
-func (p *Policy) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	return p.IsOutsideBy(ctx, a, p.bindings)
+// IsFilteredOut implements admission.Prefilter.
+func (p *Policy) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+	return p.IsFilteredOutBy(ctx, a, p.bindings)
 }
 
 // Applicabilities implements admission.Explainer.

@@ -126,38 +126,38 @@ func (p *Policy) AlwaysMatchesBy(i *resource.Info, o admission.Operation, bindin
 		!slices.ContainsFunc(bindings, func(b *Binding) bool { return !b.match.AlwaysMatches(i, o) })
 }
 
-// Foresees implements admission.Foreseer for policies that have no bindings of their own.
-func (p *Policy) Foresees() bool { return p.ForeseesBy() }
+// CanPrefilter implements admission.Prefilter for policies that have no bindings of their own.
+func (p *Policy) CanPrefilter() bool { return p.CanPrefilterBy() }
 
-// IsOutside implements admission.Foreseer for policies that have no bindings of their own.
-func (p *Policy) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	isOutside, isUnsure := p.match.IsOutside(ctx, a)
-	return isOutside || !isUnsure && p.excludedByConditions(a)
+// IsFilteredOut implements admission.Prefilter for policies that have no bindings of their own.
+func (p *Policy) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+	isFilteredOut, isUnsure := p.match.IsFilteredOut(ctx, a)
+	return isFilteredOut || !isUnsure && p.excludedByConditions(a)
 }
 
-// ForeseesBy is Foresees for a policy with bindings.
-func (p *Policy) ForeseesBy(bindings ...*Binding) bool {
-	return p.match.Foresees() || p.params.Empty() && p.conditions.NeedNoObject() ||
-		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.Foresees() })
+// CanPrefilterBy is CanPrefilter for a policy with bindings.
+func (p *Policy) CanPrefilterBy(bindings ...*Binding) bool {
+	return p.match.CanPrefilter() || p.params.Empty() && p.conditions.NeedNoObject() ||
+		slices.ContainsFunc(bindings, func(b *Binding) bool { return b.match.CanPrefilter() })
 }
 
-// IsOutsideBy is IsOutside for a policy with bindings. It takes the steps in the order in which they are taken for the whole
+// IsFilteredOutBy is IsFilteredOut for a policy with bindings. It takes the steps in the order in which they are taken for the whole
 // request: a match that may fail is left to that.
-func (p *Policy) IsOutsideBy(ctx context.Context, a *admission.Attributes, bindings []*Binding) bool {
-	isOutside, isUnsure := p.match.IsOutside(ctx, a)
-	if isOutside || isUnsure || p.findsKind {
-		return isOutside
+func (p *Policy) IsFilteredOutBy(ctx context.Context, a *admission.Attributes, bindings []*Binding) bool {
+	isFilteredOut, isUnsure := p.match.IsFilteredOut(ctx, a)
+	if isFilteredOut || isUnsure || p.findsKind {
+		return isFilteredOut
 	}
 	isBound := false
 	for _, b := range bindings {
 		if b.Excludes(a.Info, a.Operation) {
 			continue
 		}
-		isOutside, isUnsure := b.match.IsOutside(ctx, a)
-		if isUnsure && !isOutside {
+		isFilteredOut, isUnsure := b.match.IsFilteredOut(ctx, a)
+		if isUnsure && !isFilteredOut {
 			return false
 		}
-		isBound = isBound || !isOutside
+		isBound = isBound || !isFilteredOut
 	}
 	return !isBound || p.excludedByConditions(a)
 }

@@ -201,12 +201,12 @@ func (p *Policy) AlwaysMatches(i *resource.Info, o admission.Operation) bool {
 	return p.AlwaysMatchesBy(i, o, p.common())
 }
 
-// Foresees implements admission.Foreseer.
-func (p *Policy) Foresees() bool { return p.ForeseesBy(p.common()...) }
+// CanPrefilter implements admission.Prefilter.
+func (p *Policy) CanPrefilter() bool { return p.CanPrefilterBy(p.common()...) }
 
-// IsOutside implements admission.Foreseer.
-func (p *Policy) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	return p.IsOutsideBy(ctx, a, p.common())
+// IsFilteredOut implements admission.Prefilter.
+func (p *Policy) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+	return p.IsFilteredOutBy(ctx, a, p.common())
 }
 
 // Applicabilities implements admission.Explainer.

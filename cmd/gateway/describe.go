@@ -283,7 +283,7 @@ func (n *node) foresee(request string) admin.Forecast {
 		shown.Refusal = "the gateway does not serve requests yet"
 		return shown
 	}
-	f := n.gateway.Load().Foresee(request)
+	f := n.gateway.Load().Forecast(request)
 	if f.Refusal != nil {
 		shown.Refusal = f.Refusal.Error()
 	}

@@ -92,15 +92,15 @@ type Info struct {
 	// Place is the route by which the request comes; nil if it comes by none, as a question about a resource.
 	Place *Place
 
-	// Foresight names policies that do not apply to the request, beyond what the rest of Info
+	// Prefilter names policies that do not apply to the request, beyond what the rest of Info
 	// shows; nil if none.
-	Foresight Foresight
+	Prefilter Prefilter
 }
 
-// A Foresight knows of policies that they are not about a request, before anything stored is read for it.
-type Foresight interface {
-	// IsOutside reports whether a policy is certainly not about an operation.
-	IsOutside(policy any, i *Info, operation AdmissionOperation) bool
+// A Prefilter knows of policies that they are not about a request, before anything stored is read for it.
+type Prefilter interface {
+	// IsFilteredOut reports whether a policy is certainly not about an operation.
+	IsFilteredOut(policy any, i *Info, operation AdmissionOperation) bool
 }
 
 // IsWrite reports whether the verb changes stored objects.

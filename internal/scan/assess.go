@@ -38,7 +38,7 @@ type worker struct {
 
 // An assessor is a set's.
 type assessor struct {
-	*proxy.Assessor
+	*proxy.DryRunner
 	decisions decisions
 }
 
@@ -58,9 +58,9 @@ type effect struct {
 
 func (s *scan) newWorker() *worker {
 	w := &worker{scan: s, placer: placer{set: s.options.New.Set}, isDiff: s.options.Old != nil}
-	w.sides = append(w.sides, &assessor{Assessor: s.options.New.Gateway.NewAssessor()})
+	w.sides = append(w.sides, &assessor{DryRunner: s.options.New.Gateway.NewDryRunner()})
 	if s.options.Old != nil {
-		w.sides = append(w.sides, &assessor{Assessor: s.options.Old.Gateway.NewAssessor(), decisions: decisions{tally: newTally()}})
+		w.sides = append(w.sides, &assessor{DryRunner: s.options.Old.Gateway.NewDryRunner(), decisions: decisions{tally: newTally()}})
 	}
 	return w
 }
@@ -128,7 +128,7 @@ func (w *worker) try(side int) *proxy.Outcome {
 	j.decisions.passed = 0
 	object := t.object // the second judge parses the body itself
 	t.object = nil
-	return j.Try(&proxy.Trial{
+	return j.Run(&proxy.DryRun{
 		Method: t.method, Host: t.host, Target: t.target, Upstream: t.upstream, Body: t.body, Object: object, Old: t.old, IsStored: t.isStored, User: t.user,
 		Decided: &j.decisions, IsKept: w.isDiff,
 	})

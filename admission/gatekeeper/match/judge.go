@@ -201,13 +201,13 @@ func (m *Matcher) Excludes(i *resource.Info) bool {
 	return not != fits
 }
 
-// Foresees reports whether [Matcher.IsOutside] may know of a request that the matcher is not about it, though
+// CanPrefilter reports whether [Matcher.IsFilteredOut] may know of a request that the matcher is not about it, though
 // [Matcher.Excludes] does not.
-func (m *Matcher) Foresees() bool { return m != nil && m.namespace != nil && !m.byName }
+func (m *Matcher) CanPrefilter() bool { return m != nil && m.namespace != nil && !m.byName }
 
-// IsOutside reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels of
+// IsFilteredOut reports whether the matcher is certainly not about a request whose attributes have no object yet, by the labels of
 // its namespace.
-func (m *Matcher) IsOutside(ctx context.Context, a *admission.Attributes) bool {
+func (m *Matcher) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
 	not, _, err := m.judge(ctx, &matchRequest{info: a.Info, known: vapmatch.ByNamespace, attributes: a})
 	return not != fits && err == nil
 }

@@ -100,15 +100,15 @@ func TestOutside(t *testing.T) {
 			t.Fatalf("seed %d, case %d: %s selects %+v: %v, and the applicability is %+v", seed, n, text, i, matches, applicability)
 		}
 		early := &admission.Attributes{Info: i, Operation: operation, Lookup: lookup}
-		isExcluded, isOutside := m.Excludes(i), m.IsOutside(context.Background(), early)
+		isExcluded, isFilteredOut := m.Excludes(i), m.IsFilteredOut(context.Background(), early)
 		switch {
-		case matches && (isExcluded || isOutside):
-			t.Fatalf("seed %d, case %d: %s selects %+v, but excludes it before: %v, %v", seed, n, text, i, isExcluded, isOutside)
+		case matches && (isExcluded || isFilteredOut):
+			t.Fatalf("seed %d, case %d: %s selects %+v, but excludes it before: %v, %v", seed, n, text, i, isExcluded, isFilteredOut)
 		case matches:
 			selected++
 		case isExcluded:
 			excluded++
-		case isOutside:
+		case isFilteredOut:
 			outside++
 		}
 	}

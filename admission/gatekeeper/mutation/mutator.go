@@ -75,12 +75,12 @@ func (m *Mutator) FailurePolicy() admission.FailurePolicy { return admission.Fai
 // NeedsOld implements admission.Policy.
 func (m *Mutator) NeedsOld() bool { return false }
 
-// Foresees implements admission.Foreseer.
-func (m *Mutator) Foresees() bool { return m.match.Foresees() }
+// CanPrefilter implements admission.Prefilter.
+func (m *Mutator) CanPrefilter() bool { return m.match.CanPrefilter() }
 
-// IsOutside implements admission.Foreseer.
-func (m *Mutator) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	return m.match.IsOutside(ctx, a)
+// IsFilteredOut implements admission.Prefilter.
+func (m *Mutator) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+	return m.match.IsFilteredOut(ctx, a)
 }
 
 // References implements admission.Referrer.

@@ -76,12 +76,12 @@ func (s *System) Excludes(i *resource.Info, o admission.Operation) bool {
 	return i.Subresource != "" || match.Holds(s.excluded, i) || s.selection.Excludes(i, o)
 }
 
-// Foresees implements admission.Foreseer.
-func (s *System) Foresees() bool { return s.selection.Foresees() }
+// CanPrefilter implements admission.Prefilter.
+func (s *System) CanPrefilter() bool { return s.selection.CanPrefilter() }
 
-// IsOutside implements admission.Foreseer.
-func (s *System) IsOutside(ctx context.Context, a *admission.Attributes) bool {
-	return s.selection.IsOutside(ctx, a)
+// IsFilteredOut implements admission.Prefilter.
+func (s *System) IsFilteredOut(ctx context.Context, a *admission.Attributes) bool {
+	return s.selection.IsFilteredOut(ctx, a)
 }
 
 // Applicabilities implements admission.Explainer. It names the mutators.
