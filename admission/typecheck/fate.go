@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 )
 
 // decides reports whether the policy fails if the expression at a path does. A message that has no value is replaced by the
@@ -33,7 +34,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 	judged := slices.DeleteFunc(slices.Clone(checkers), func(c *checker) bool {
 		return slices.ContainsFunc(p.Conditions, func(m admissionv1.MatchCondition) bool {
 			fate, _ := c.Fate(w.parse(m.Expression))
-			return fate == cel.AlwaysFalse
+			return fate == outcome.AlwaysFalse
 		})
 	})
 	for _, e := range append(conditions(p), p.Expressions...) {
@@ -43,7 +44,7 @@ func (w *warnings) fates(p *Policy, checkers []*checker) {
 		var failing []*checker
 		var first error
 		for _, c := range judged {
-			if fate, err := c.Fate(w.parse(e.Text)); fate == cel.AlwaysErrs {
+			if fate, err := c.Fate(w.parse(e.Text)); fate == outcome.AlwaysErrs {
 				failing = append(failing, c)
 				if first == nil {
 					first = err

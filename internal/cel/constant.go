@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
 
@@ -23,7 +24,7 @@ func (p *Parsed) AlwaysFails() error {
 	if tree, _ := p.tree(); tree != nil && !readsVariable(tree) { // else compiling it says what is wrong, if anything is
 		p.failing = alwaysFails(p.text)
 	}
-	if fate, err := p.constantFate(); p.failing == nil && fate == AlwaysErrs {
+	if fate, err := p.constantFate(); p.failing == nil && fate == outcome.AlwaysErrs {
 		p.failing = errors.New(Prefixed(err, FailsAlways+": "))
 	}
 	return p.failing

@@ -192,7 +192,7 @@ func evaluatePatches(t *testing.T, n *tally, s *mutationSpec, bodies []string) {
 			if strings.Contains(a.err, "failed to convert patch object") {
 				continue // Kubernetes finds that out when it applies the patch
 			}
-			var want outcome
+			var want evalResult
 			agree := false
 			for try := 0; try < 100 && !agree; try++ { // the order of a map's keys is random
 				want = kubernetesPatch(t, kubeCompiler.CreateContext(context.Background()), theirs, body)
@@ -215,7 +215,7 @@ func evaluatePatches(t *testing.T, n *tally, s *mutationSpec, bodies []string) {
 func abs(i int64) int64 { return max(i, -i) }
 
 // patchOf is the patch that an expression makes for an object, and what making it costs.
-func patchOf(t *testing.T, p *Program, variables *Variables, body string) (outcome, int64) {
+func patchOf(t *testing.T, p *Program, variables *Variables, body string) (evalResult, int64) {
 	t.Helper()
 	f := NewFrame(context.Background())
 	defer f.Release()
@@ -230,13 +230,13 @@ func patchOf(t *testing.T, p *Program, variables *Variables, body string) (outco
 	raw, err := p.EvalPatch(f, v, nil)
 	cost := PolicyBudget - f.Budget()
 	if err != nil {
-		return outcome{err: err.Error()}, cost
+		return evalResult{err: err.Error()}, cost
 	}
-	return outcome{value: string(raw)}, cost
+	return evalResult{value: string(raw)}, cost
 }
 
 // kubernetesPatch is the patch as Kubernetes' patchers read it off the value of an expression.
-func kubernetesPatch(t *testing.T, ctx context.Context, e plugincel.MutatingEvaluator, body string) outcome {
+func kubernetesPatch(t *testing.T, ctx context.Context, e plugincel.MutatingEvaluator, body string) evalResult {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: celtest.Decode(t, body).(map[string]any)}
 	kind, resource := object.GroupVersionKind(), schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -246,15 +246,15 @@ func kubernetesPatch(t *testing.T, ctx context.Context, e plugincel.MutatingEval
 	result, _, err := e.ForInput(ctx, versioned, request, plugincel.OptionalVariableBindings{}, &corev1.Namespace{}, PolicyBudget)
 	switch {
 	case err != nil:
-		return outcome{err: err.Error()}
+		return evalResult{err: err.Error()}
 	case result.Error != nil:
-		return outcome{err: result.Error.Error()}
+		return evalResult{err: result.Error.Error()}
 	}
 	value, err := patchJSON(result.EvalResult)
 	if err != nil {
-		return outcome{err: err.Error()}
+		return evalResult{err: err.Error()}
 	}
-	return outcome{value: value}
+	return evalResult{value: value}
 }
 
 // patchJSON does what the patchers in k8s.io/apiserver do.

@@ -151,15 +151,15 @@ func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazi
 		t.Fatal(err)
 	}
 	request := plugincel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
-	want := func() outcome {
+	want := func() evalResult {
 		results, _, err := theirs.ForInput(context.Background(), versioned, request, bindings, plugincel.CreateNamespaceObject(namespace), 100*PolicyBudget)
 		switch {
 		case err != nil:
-			return outcome{err: err.Error()}
+			return evalResult{err: err.Error()}
 		case results[0].Error != nil:
-			return outcome{err: results[0].Error.Error()}
+			return evalResult{err: results[0].Error.Error()}
 		}
-		return outcome{value: celtest.Show(results[0].EvalResult)}
+		return evalResult{value: celtest.Show(results[0].EvalResult)}
 	}
 	set := func(v *Vars) {
 		v.Set(value.Object, celtest.Parse(t, body), nil)
@@ -174,6 +174,6 @@ func evaluateThreeWays(t *testing.T, n *tally, expression string, natively, lazi
 		})
 	}
 	n.compare(t, expression,
-		func() (outcome, bool) { return oursWith(natively, variables, set), natively.native != nil },
-		func() outcome { return oursWith(lazily, lazyVariables, set) }, want)
+		func() (evalResult, bool) { return oursWith(natively, variables, set), natively.native != nil },
+		func() evalResult { return oursWith(lazily, lazyVariables, set) }, want)
 }

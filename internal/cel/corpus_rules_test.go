@@ -205,9 +205,9 @@ func (n *tally) rule(t *testing.T, expression string, natively, lazily *Program,
 		}
 	}
 	n.compare(t, expression,
-		func() (outcome, bool) { return ours(natively, set), natively.native != nil },
-		func() outcome { return ours(lazily, set) },
-		func() outcome { return kubernetes(theirs, vars) })
+		func() (evalResult, bool) { return ours(natively, set), natively.native != nil },
+		func() evalResult { return ours(lazily, set) },
+		func() evalResult { return kubernetes(theirs, vars) })
 }
 
 func encode(t *testing.T, v any) string {
@@ -219,10 +219,10 @@ func encode(t *testing.T, v any) string {
 }
 
 // kubernetes is theirs for programs that may panic, as Kubernetes' own values do over some that are of wrong types.
-func kubernetes(p celgo.Program, vars map[string]any) (o outcome) {
+func kubernetes(p celgo.Program, vars map[string]any) (o evalResult) {
 	defer func() {
 		if r := recover(); r != nil {
-			o = outcome{err: fmt.Sprint("internal error: ", r)}
+			o = evalResult{err: fmt.Sprint("internal error: ", r)}
 		}
 	}()
 	return theirs(p, vars)

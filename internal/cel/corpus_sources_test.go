@@ -55,9 +55,9 @@ func TestCorpusOfSources(t *testing.T) {
 		}
 		n.planned(natively)
 		n.compare(t, expression,
-			func() (outcome, bool) { return ours(natively, set), natively.native != nil },
-			func() outcome { return ours(lazily, set) },
-			func() outcome { return kubernetes(theirs, values) })
+			func() (evalResult, bool) { return ours(natively, set), natively.native != nil },
+			func() evalResult { return ours(lazily, set) },
+			func() evalResult { return kubernetes(theirs, values) })
 	}
 	n.report(t, 90)
 }

@@ -37,18 +37,18 @@ func (n *tally) report(t *testing.T, least float64) {
 }
 
 // same reports whether two evaluations returned the same value, or both an error.
-func same(a, b outcome) bool { return a.value == b.value && (a.err == "") == (b.err == "") }
+func same(a, b evalResult) bool { return a.value == b.value && (a.err == "") == (b.err == "") }
 
 // uncomparable reports whether Kubernetes answers differently for a reason that has nothing to do
 // with how expressions run.
-func uncomparable(ours, theirs outcome) bool {
+func uncomparable(ours, theirs evalResult) bool {
 	return strings.Contains(ours.err, "beyond 64 bits") || // Kubernetes rounds
 		strings.Contains(theirs.err, "cost limit") || strings.Contains(theirs.err, "cost budget") || // counted by another measure
 		strings.HasPrefix(theirs.err, "internal error") // it panics if an argument is an error or of another type
 }
 
 // compare compares an expression's value in three ways; natively has it if there is a native plan.
-func (n *tally) compare(t *testing.T, expression string, natively func() (outcome, bool), lazily, kubernetes func() outcome) {
+func (n *tally) compare(t *testing.T, expression string, natively func() (evalResult, bool), lazily, kubernetes func() evalResult) {
 	t.Helper()
 	lazy, theirs := lazily(), kubernetes()
 	n.compared++

@@ -10,13 +10,13 @@ import (
 	"github.com/admission-gateway/gateway/internal/cel/celtest"
 )
 
-// outcome is the result of an evaluation, in a form that can be compared.
-type outcome struct {
+// evalResult is the result of an evaluation, in a form that can be compared.
+type evalResult struct {
 	value string // with its type
 	err   string
 }
 
-func (o outcome) String() string {
+func (o evalResult) String() string {
 	if o.err != "" {
 		return "error: " + o.err
 	}
@@ -57,16 +57,16 @@ func programs(t testing.TB, e *env, expression string) map[string]*Program {
 }
 
 // ours evaluates a compiled expression of any type.
-func ours(p *Program, set func(*Vars)) outcome { return oursWith(p, nil, set) }
+func ours(p *Program, set func(*Vars)) evalResult { return oursWith(p, nil, set) }
 
 // oursWith evaluates a compiled expression of a policy with variables.
-func oursWith(p *Program, variables *Variables, set func(*Vars)) outcome {
+func oursWith(p *Program, variables *Variables, set func(*Vars)) evalResult {
 	o, _ := metered(p, variables, set)
 	return o
 }
 
 // metered is oursWith, with the units that the evaluation cost.
-func metered(p *Program, variables *Variables, set func(*Vars)) (o outcome, units int64) {
+func metered(p *Program, variables *Variables, set func(*Vars)) (o evalResult, units int64) {
 	f := NewFrame(context.Background())
 	defer f.Release()
 	v := f.Vars()
@@ -80,26 +80,26 @@ func metered(p *Program, variables *Variables, set func(*Vars)) (o outcome, unit
 }
 
 // evaluatedOn evaluates an expression on a frame, and sets the units that this cost.
-func evaluatedOn(f *Frame, p *Program, v *Vars, units *int64) outcome {
+func evaluatedOn(f *Frame, p *Program, v *Vars, units *int64) evalResult {
 	before := f.Spent()
 	out, err := p.evalKept(f, v)
 	*units = f.Spent() - before
 	if err != nil {
-		return outcome{err: err.(*Error).Detail}
+		return evalResult{err: err.(*Error).Detail}
 	}
 	// Looking into a lazy value costs units too.
 	f.SetBudget(1 << 40)
 	f.Arena.Allow(1 << 40)
 	f.vars = v
-	return outcome{value: celtest.Show(f.Ref(out))}
+	return evalResult{value: celtest.Show(f.Ref(out))}
 }
 
-func theirs(prog celgo.Program, vars map[string]any) outcome {
+func theirs(prog celgo.Program, vars map[string]any) evalResult {
 	out, _, err := prog.Eval(vars)
 	if err != nil {
-		return outcome{err: worded(err.Error())}
+		return evalResult{err: worded(err.Error())}
 	}
-	return outcome{value: celtest.Show(out)}
+	return evalResult{value: celtest.Show(out)}
 }
 
 func adhocEnv(t testing.TB) *env {

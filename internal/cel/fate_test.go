@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -46,7 +47,7 @@ func TestTypesMadeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fate, _ := checker.Fate(Parse("object.spec.none < 5")); fate != AlwaysErrs || !of.Lacks(".spec.none") || of.Lacks(".spec.size") {
+	if fate, _ := checker.Fate(Parse("object.spec.none < 5")); fate != outcome.AlwaysErrs || !of.Lacks(".spec.none") || of.Lacks(".spec.size") {
 		t.Error("a field that does not exist is not known to")
 	}
 	if again := of.JSONSchema(); !reflect.DeepEqual(schema, again) {
@@ -123,7 +124,7 @@ func TestFate(t *testing.T) {
 		"object == null || object.spec.none == 1":                        open,
 	} {
 		fate, err := checker.Fate(Parse(expression))
-		got := map[Fate]string{AnyFate: open, AlwaysErrs: fails, AlwaysTrue: isTrue, AlwaysFalse: isFalse}[fate]
+		got := map[outcome.Fate]string{outcome.AnyFate: open, outcome.AlwaysErrs: fails, outcome.AlwaysTrue: isTrue, outcome.AlwaysFalse: isFalse}[fate]
 		if got != want || (err != nil) != (got == fails) {
 			t.Errorf("%s: got %s (%v), want %s", expression, got, err, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/admission-gateway/gateway/internal/cel/celtest"
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 )
 
 // FuzzParsed: what is said of an expression that was parsed once, for several checkers, is what is
@@ -31,7 +32,7 @@ func FuzzParsed(f *testing.F) {
 		shared := Parse(expression)
 		constant, why := Parse(expression).constantFate()
 		want := alwaysFails(expression)
-		if want == nil && constant == AlwaysErrs {
+		if want == nil && constant == outcome.AlwaysErrs {
 			want = errors.New(Prefixed(why, FailsAlways+": "))
 		}
 		if got := shared.AlwaysFails(); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/admission-gateway/gateway/internal/cel/outcome"
 	"github.com/admission-gateway/gateway/internal/cel/plan"
 	"github.com/admission-gateway/gateway/internal/cel/value"
 )
@@ -163,7 +164,7 @@ type verdict struct {
 
 	problem  error // of its types
 	declared *apiservercel.DeclType
-	fate     Fate
+	fate     outcome.Fate
 	why      error
 	units    uint64
 	hasUnits bool
@@ -269,7 +270,7 @@ func (c *TypeChecker) Variable(name string, p *Parsed) error {
 	v := c.checked(p)
 	if v.problem != nil {
 		fate, _ := c.Fate(p)
-		c.failing[name] = fate == AlwaysErrs
+		c.failing[name] = fate == outcome.AlwaysErrs
 	}
 	c.fields[name] = apiservercel.NewDeclField(name, v.declared, true, nil, nil)
 	c.position = c.common.position(positionKey{c.position, name, p.text})
