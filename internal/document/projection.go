@@ -91,21 +91,24 @@ func (o *Outline) inside(number uint32, d *Document, e *entry) uint32 {
 // errOutline says that a text cannot be read by an Outline; all of it is read then, for whatever reason.
 var errOutline = errors.New("the text has to be read as a whole")
 
-// choose reads on at the container of the latest entry t, which begins at i, if it is in the outline,
-// and else passes over it.
+// choose begins the container of the latest entry t at i if it is in the outline, and else passes
+// over it. It reports whether it began. Without an outline the container is too deep.
 //
 // While a container is open, its entry's next is the number of its step. Each container within it
-// stops the run, because depth, which counts the open ones down, is never more than 0.
-func (s *scanner) choose(i int, t *entry) (int, state) {
+// comes here, because depth, which counts the open ones down, is never more than 0.
+func (s *scanner) choose(i int, t *entry) (_ int, isOpen bool) {
+	if s.limits.Outline == nil {
+		return s.fail(i, s.n-1, TooDeep, msgTooDeep(s.limits.Depth)), false
+	}
 	if open := 1 - s.depth; open >= s.limits.Depth {
-		return broken, deeper
+		return broken, false
 	}
 	if step := s.limits.Outline.inside(s.entry(s.node).next, s.d, t); step != 0 {
 		t.next = step
-		return i, opening
+		return s.open(i, t, s.src[i]), true
 	}
 	end := s.d.skipper.skip(s.src, i)
 	t.off, t.end, t.last, t.count = uint32(i), uint32(end), 0, 0
 	t.meta |= kindOf(s.src[i])
-	return end, behind
+	return end, false
 }

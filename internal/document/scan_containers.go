@@ -3,83 +3,234 @@ package document
 import (
 	"bytes"
 	"unicode/utf8"
+	"unsafe"
 )
 
-// container reads the object or list of the entry top, which begins at i, and all that is in it. What
-// is usual run reads. It returns for all else, which is read here, before run goes on.
+// container reads the object or list of the entry top, which begins at i, and all that is in it. A
+// child that is a container is not read by a call: it becomes the innermost one that is open.
 func (s *scanner) container(i int, top uint32) int {
 	if s.depth--; s.depth < 0 {
 		return s.fail(i, top, TooDeep, msgTooDeep(s.limits.Depth))
 	}
-	t, c := &s.tape[top], s.src[i]
-	s.top, s.node, s.closing = top, top, c+2
+	c, t := s.src[i], s.entry(top)
+	s.top, s.node, s.last, s.count, s.folds, s.closing = top, top, 0, 0, 0, c+2
 	t.off = uint32(i)
 	t.meta |= kindOf(c)
-	for i, at := s.run(i+1, atFirst); ; i, at = s.run(i, at) {
-		t = &s.tape[s.n-1]
-		switch at {
-		case atValue:
-			if !s.prepare(i + 1) {
-				i, at = s.text(i, t), behind
-			}
-		case oddValue:
-			if s.src[i] == '"' {
-				i, at = s.text(i, t), behind
-			} else {
-				i, at = s.scalar(i, s.n-1, t.meta), behind
-			}
-		case deeper:
-			if s.limits.Outline == nil {
-				return s.fail(i, s.n-1, TooDeep, msgTooDeep(s.limits.Depth))
-			}
-			i, at = s.choose(i, t)
-		case atFirst, atNext:
-			if i = skipBlank(s.src, i); i >= len(s.src) {
+	i++
+	for { // a child begins, or a container ends that has none
+		if c = s.peek(i); c <= ' ' {
+			if i, c = s.skipBlank(i); i >= len(s.src) {
 				return s.badChild(i)
 			}
-			if at == atNext || s.src[i] != s.closing {
-				at = atChild
-			}
-		case atChild:
-			if !s.grow(i, s.node) {
+		}
+		if c != s.closing || s.count > 0 {
+			if s.n >= s.room && !s.grow(i, s.node) {
 				return broken
 			}
-		case noKey:
-			return s.badChild(i)
-		case atKey:
-			if !s.prepare(i) {
-				i, at = s.oddKey(i, t), atColon
+			t = s.entry(s.n)
+			s.last = s.n
+			s.n++
+			s.count++
+			t.parent, t.next, t.meta = s.node, s.n, s.item // as if it had no children
+			if s.closing == '}' {
+				t.meta = s.member
+				if c != '"' {
+					return s.badChild(i)
+				}
+				i++
+				j := s.seek(i)
+				if j <= i || byteAt(s.base, j) != '"' {
+					if j = s.oddKey(i, t); j == broken {
+						return broken
+					}
+				} else {
+					var fold uint64
+					word, size := load64(s.base, i), j-i
+					if size <= 8 {
+						word &= ^uint64(0) >> (uint(-8*size) & 63)
+						t.hash, fold = hashShort(word), coarseShort(word)
+					} else if size <= 16 {
+						last := load64(s.base, j-8)
+						t.hash, fold = hashMedium(word, last, size), coarseMedium(word, last)
+					} else {
+						t.hash, fold = s.hashLong(i, size)
+					}
+					t.key, t.keyEnd = uint32(i), uint32(j)
+					if !s.isApart(fold) && !s.meet() {
+						return broken
+					}
+				}
+				i = j + 2
+				if c = s.peek(i); c == ' ' {
+					i++
+					c = s.peek(i)
+				}
+				if c <= ' ' || byteAt(s.base, j+1) != ':' {
+					if i = s.colon(j + 1); i == broken {
+						return broken
+					}
+					c = byteAt(s.base, i)
+				}
 			}
-		case oddKey:
-			i, at = s.oddKey(i, t), atColon
-		case mayRepeat:
-			if !s.meet() {
+			switch {
+			case c == '"':
+				j := s.seek(i + 1)
+				if j > 0 && byteAt(s.base, j) == '"' {
+					t.off, t.end = uint32(i), uint32(j+1)
+					t.meta |= uint32(String)
+					i = j + 1
+				} else {
+					i = s.text(i, t)
+				}
+			case c|0x20 != '{':
+				i = s.word(i, t, c)
+			case s.depth > 0:
+				i = s.open(i, t, c)
+				continue
+			default:
+				var isOpen bool
+				if i, isOpen = s.choose(i, t); isOpen {
+					continue
+				}
+			}
+			if i == broken {
 				return broken
 			}
-			at = atColon
-		case behind:
-			from := i
-			if i = skipBlank(s.src, i); i >= len(s.src) || i == from {
-				return s.badEnd(i)
+			if c = s.peek(i); c <= ' ' {
+				i, c = s.skipBlank(i)
 			}
-		case ended:
-			if !s.finish(s.node) {
+		}
+		for c == s.closing {
+			i++
+			node := s.node
+			t = s.entry(node)
+			t.end, t.last, t.count = uint32(i), s.last, s.count
+			if s.last != 0 {
+				s.entry(s.last).next = 0
+			}
+			if (s.count > indexFrom || node == top) && !s.finish(node) {
 				return broken
 			}
-			if s.node == top {
+			if node == top {
 				return i
 			}
-			at = closed
-		}
-		if i == broken {
-			return broken
-		}
-		if at == atColon {
-			if i, at = s.colon(i+1), atValue; i == broken {
-				return broken
+			t.next = s.n
+			s.leave(t.parent)
+			if c = s.peek(i); c <= ' ' {
+				i, c = s.skipBlank(i)
 			}
 		}
+		if c != ',' {
+			return s.badEnd(i)
+		}
+		i++
 	}
+}
+
+// peek returns the byte at i, and a space behind the end.
+func (s *scanner) peek(i int) byte {
+	if i < len(s.src) {
+		return byteAt(s.base, i)
+	}
+	return ' '
+}
+
+// skipBlank returns the offset of the next byte from i that is not blank, and the byte; 0 at the end.
+func (s *scanner) skipBlank(i int) (int, byte) {
+	if i = skipBlank(s.src, i); i < len(s.src) {
+		return i, byteAt(s.base, i)
+	}
+	return i, 0
+}
+
+// open begins the container that is the latest child t, at i with c. While it is open, the entry of
+// the one around it keeps what the scanner knows of that: in end the number of its children, and in
+// last and count the bits of their keys.
+func (s *scanner) open(i int, t *entry, c byte) int {
+	s.depth--
+	p := s.entry(s.node)
+	p.end, p.last, p.count = s.count, uint32(s.folds), uint32(s.folds>>32)
+	s.node, s.last, s.count, s.folds, s.closing = s.last, 0, 0, 0, c+2
+	t.off = uint32(i)
+	t.meta |= kindOf(c)
+	return i + 1
+}
+
+// leave goes on in the container around the innermost one.
+func (s *scanner) leave(to uint32) {
+	p := s.entry(to)
+	s.depth++
+	s.last, s.node = s.node, to
+	s.count, s.folds = p.end, uint64(p.last)|uint64(p.count)<<32
+	s.closing = closers[p.meta&kindMask]
+}
+
+// closers are the marks that end containers, by kind.
+const closers = "     }] "
+
+// entry is the entry x of the tape, which must be there.
+func (s *scanner) entry(x uint32) *entry {
+	return (*entry)(unsafe.Add(s.entries, uintptr(x)*unsafe.Sizeof(entry{})))
+}
+
+// hashLong returns the hashes of a key of more than 16 bytes.
+func (s *scanner) hashLong(i, size int) (hash uint32, fold uint64) {
+	key := unsafe.Add(s.base, i)
+	return hashLong(key, size), coarseLong(key, size)
+}
+
+// word reads the value of the latest entry t, which is a number or a literal and begins at i with c.
+func (s *scanner) word(i int, t *entry, c byte) int {
+	if i <= s.wide {
+		var j int
+		var kind uint32
+		if c-'0' <= 9 || c == '-' {
+			j, kind = s.number(i, c)
+		} else {
+			j, kind = literal(load64(s.base, i))
+			j += i
+		}
+		if kind != 0 {
+			t.off, t.end = uint32(i), uint32(j)
+			t.meta |= kind
+			return j
+		}
+	}
+	return s.scalar(i, s.n-1, t.meta)
+}
+
+// number returns the offset behind a number that begins at i with c, and its kind; 0 if it is wrong, has an exponent or
+// many digits, or stands near the end of the text.
+func (s *scanner) number(i int, c byte) (j int, kind uint32) {
+	digits := i
+	if c == '-' {
+		digits++
+	}
+	if j = s.behindDigits(digits); j <= digits || j > digits+1 && byteAt(s.base, digits) == '0' {
+		return i, 0
+	}
+	kind = uint32(Number) | flagInteger
+	if byteAt(s.base, j) == '.' {
+		digits, kind = j+1, uint32(Number)
+		if j = s.behindDigits(digits); j <= digits {
+			return i, 0
+		}
+	}
+	if byteAt(s.base, j)|0x20 == 'e' || j-i > maxDigits {
+		return i, 0
+	}
+	return j, kind
+}
+
+// behindDigits returns the offset of the first byte from i that is no digit, -1 near the end of the
+// text.
+func (s *scanner) behindDigits(i int) int {
+	for ; i <= s.wide; i += 8 {
+		if marks := notDigit(load64(s.base, i)); marks != 0 {
+			return i + firstMarked(marks)
+		}
+	}
+	return -1
 }
 
 // kindOf is the kind of the container that begins with a mark.
@@ -181,6 +332,7 @@ func (s *scanner) text(i int, t *entry) int {
 // oddKey reads the key of the member t from behind its opening quotation mark up to the closing
 // one, whatever is in it.
 func (s *scanner) oddKey(start int, t *entry) int {
+	s.prepare(start) // for the next ones
 	end, flags, code, msg := scanString(s.src, start)
 	if flags&flagNUL != 0 && msg == "" && !s.limits.trusted {
 		end, code, msg = start, Encoding, msgKeyNUL
