@@ -7,6 +7,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/merge"
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // A Path names a field of objects, or several:
@@ -312,7 +313,7 @@ func (s *step) unaddable(path string, l *merge.List) error {
 		}
 		names = append(names, k.name)
 	}
-	return fmt.Errorf("must not tell the items of `%s` apart by %s: %s", path, quoted(names), keysOf(l))
+	return fmt.Errorf("must not tell the items of `%s` apart by %s: %s", path, quote.Names(names), keysOf(l))
 }
 
 var scalarNames = [...]string{merge.None: "value", merge.Numeric: "number", merge.Text: "string", merge.Boolean: "truth value", merge.Any: "value"}
@@ -326,10 +327,5 @@ func keysOf(l *merge.List) string {
 	for _, k := range l.Keys {
 		names = append(names, k.Name.String())
 	}
-	return "they are by " + quoted(names)
-}
-
-// quoted lists names as messages do.
-func quoted(names []string) string {
-	return "'" + strings.Join(names, "', '") + "'"
+	return "they are by " + quote.Names(names)
 }

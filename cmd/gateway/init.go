@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/policies/library"
 )
 
@@ -106,7 +107,7 @@ func (f *initFlags) write(cmd *cobra.Command, dir string) error {
 		flag = "--kubeconfig FILE"
 	}
 	cmd.Printf("%s written, %s among them.\n\n  gateway test %s\n  gateway check %s\n  gateway serve --config %s %s\n",
-		count(len(files), "file"), count(tests, "test"), at, at, configuration, flag)
+		quote.Count(len(files), "file"), quote.Count(tests, "test"), at, at, configuration, flag)
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/admission-gateway/gateway/internal/outbound"
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/scaffold"
 	"github.com/admission-gateway/gateway/policies/source"
 )
@@ -111,7 +112,7 @@ func (f *initFlags) writeMade(cmd *cobra.Command, dir string, made *scaffold.Pol
 	if _, isURL := addressOf(f.from); f.isVendors || isURL {
 		check += " --strict=false" // the team cannot mend what the document lacks
 	}
-	cmd.Printf("%s written, %s among them.\n\n  %s %s\n", count(len(files), "file"), count(made.Cases, "test case"), check, dir)
+	cmd.Printf("%s written, %s among them.\n\n  %s %s\n", quote.Count(len(files), "file"), quote.Count(made.Cases, "test case"), check, dir)
 	if made.Cases > 0 {
 		cmd.Printf("  gateway test %s\n", dir)
 	}

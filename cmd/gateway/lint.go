@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/policies/finding"
 	"github.com/admission-gateway/gateway/policies/lint"
 	"github.com/admission-gateway/gateway/policies/source"
@@ -127,6 +128,6 @@ func fixAll(cmd *cobra.Command, files []source.File, found []finding.Finding) er
 			return err
 		}
 	}
-	cmd.PrintErrln(fmt.Sprintf("%s mended", count(total, "finding")))
+	cmd.PrintErrln(fmt.Sprintf("%s mended", quote.Count(total, "finding")))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/policies/finding"
 )
 
@@ -87,14 +88,7 @@ func (o *output) write(w io.Writer, found []finding.Finding) error {
 	if errs == 0 && (warnings == 0 || !o.strict) {
 		return nil
 	}
-	return &failure{exitFailure, fmt.Errorf("%s, %s", count(errs, "error"), count(warnings, "warning"))}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return &failure{exitFailure, fmt.Errorf("%s, %s", quote.Count(errs, "error"), quote.Count(warnings, "warning"))}
 }
 
 // isTerminal reports whether the output goes to a terminal.

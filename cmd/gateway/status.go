@@ -23,6 +23,7 @@ import (
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/credentials"
 	"github.com/admission-gateway/gateway/internal/outbound"
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 const (
@@ -197,7 +198,7 @@ func printStatus(to io.Writer, s *admin.Status) error {
 	p := &s.Policies
 	fmt.Fprintf(&b, "policies: generation %d, hash %.12s, in force since %s\n", p.Generation, p.Hash, p.LoadTime.Format(time.RFC3339))
 	if r := p.LastReload; r != nil {
-		fmt.Fprintf(&b, "last read at %s: %s, %s\n", r.Time.Format(time.RFC3339), r.Outcome, count(len(r.Findings), "finding"))
+		fmt.Fprintf(&b, "last read at %s: %s, %s\n", r.Time.Format(time.RFC3339), r.Outcome, quote.Count(len(r.Findings), "finding"))
 		for _, line := range r.Findings {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -294,19 +295,19 @@ func printStatus(to io.Writer, s *admin.Status) error {
 	if err := align(&b, w.Bytes()); err != nil {
 		return err
 	}
-	fmt.Fprintf(&b, "\n%s in flight hold %d of %d bytes\n", count(int(s.Requests.InFlight), "request"), s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
-	fmt.Fprintf(&b, "lost: %s of the log", count(int(s.Lost.LogLines), "line"))
+	fmt.Fprintf(&b, "\n%s in flight hold %d of %d bytes\n", quote.Count(s.Requests.InFlight, "request"), s.Requests.BodyBytes, s.Requests.BodyBytesLimit)
+	fmt.Fprintf(&b, "lost: %s of the log", quote.Count(s.Lost.LogLines, "line"))
 	for _, one := range s.Lost.AuditEvents {
-		fmt.Fprintf(&b, ", %s of the audit log for its %s", count(int(one.Events), "event"), one.Sink)
+		fmt.Fprintf(&b, ", %s of the audit log for its %s", quote.Count(one.Events, "event"), one.Sink)
 	}
 	for _, one := range s.Lost.Decisions {
-		fmt.Fprintf(&b, ", %s of the decision log for its %s (%s)", count(int(one.Events), "event"), one.Sink, one.Reason)
+		fmt.Fprintf(&b, ", %s of the decision log for its %s (%s)", quote.Count(one.Events, "event"), one.Sink, one.Reason)
 	}
 	if n := s.Lost.Spans; n > 0 {
-		fmt.Fprintf(&b, ", %s", count(int(n), "span"))
+		fmt.Fprintf(&b, ", %s", quote.Count(n, "span"))
 	}
 	if n := s.Lost.MetricPushes; n > 0 {
-		fmt.Fprintf(&b, ", metrics sent in vain %s", count(int(n), "time"))
+		fmt.Fprintf(&b, ", metrics sent in vain %s", quote.Count(n, "time"))
 	}
 	b.WriteString("\n")
 	return printable(to, b.Bytes())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/admin"
 	"github.com/admission-gateway/gateway/internal/config"
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/telemetry"
 	"github.com/admission-gateway/gateway/internal/telemetry/otlp"
 	"github.com/admission-gateway/gateway/internal/telemetry/tracing"
@@ -129,7 +130,7 @@ func (n *node) telemetryHealth() error {
 // redisHealth is the check of Redis, without which requests are served, or refused as policies say.
 func (n *node) redisHealth() error {
 	if away := n.metrics.SharedLimitStoreAway(); away > 0 {
-		return admin.Warning{Err: fmt.Errorf("%s of Redis not answering: shared limits are decided as whenStoreUnavailable says", count(away, "server"))}
+		return admin.Warning{Err: fmt.Errorf("%s of Redis not answering: shared limits are decided as whenStoreUnavailable says", quote.Count(away, "server"))}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/config"
 	"github.com/admission-gateway/gateway/internal/policytest"
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // testFlags are the flags of the command.
@@ -118,7 +119,7 @@ func (f *testFlags) once(ctx context.Context, cmd *cobra.Command) error {
 	}
 	switch reached := s.Coverage.Branches.Percent(); {
 	case s.Failed > 0:
-		return &failure{exitFailure, fmt.Errorf("%s failed", count(s.Failed, "case"))}
+		return &failure{exitFailure, fmt.Errorf("%s failed", quote.Count(s.Failed, "case"))}
 	case reached < f.coverage:
 		return &failure{exitFailure, fmt.Errorf("the cases reach %d%% of the branches, less than %d%%", reached, f.coverage)}
 	}

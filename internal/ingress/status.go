@@ -4,11 +4,12 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 func (s *statuses) add(kind string, o metav1.Object, value any, hasChanged bool) {
@@ -139,7 +140,7 @@ func (g *gateway) conditions(accepted, programmed int, faulty []string, closed f
 	}
 	is := holds(gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayReasonAccepted, refused)
 	if !refused.is() && len(faulty) > 0 {
-		is = isSo(gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayReasonListenersNotValid, "not accepted are the listeners "+quoted(faulty))
+		is = isSo(gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayReasonListenersNotValid, "not accepted are the listeners "+quote.Names(faulty))
 	}
 	lacks := g.unaddressed
 	switch {
@@ -182,8 +183,6 @@ func (g *gateway) asksInsecurely() bool {
 	return isInsecure(f.Default.Validation) || slices.ContainsFunc(f.PerPort, func(p gatewayv1.TLSPortConfig) bool { return isInsecure(p.TLS.Validation) })
 }
 
-func quoted(names []string) string { return "'" + strings.Join(names, "', '") + "'" }
-
 // conditions are those of a listener.
 func (l *listener) conditions() []metav1.Condition {
 	refused := first(l.conflict, l.refused, l.closed)
@@ -213,7 +212,7 @@ func (l *listener) conditions() []metav1.Condition {
 		holds(gatewayv1.ListenerConditionProgrammed, gatewayv1.ListenerReasonProgrammed, lacks),
 	}
 	if len(l.overlaps) > 0 {
-		all = append(all, isSo(gatewayv1.ListenerConditionOverlappingTLSConfig, gatewayv1.ListenerReasonOverlappingHostnames, "the hosts overlap with those of the listeners "+quoted(l.overlaps)))
+		all = append(all, isSo(gatewayv1.ListenerConditionOverlappingTLSConfig, gatewayv1.ListenerReasonOverlappingHostnames, "the hosts overlap with those of the listeners "+quote.Names(l.overlaps)))
 	}
 	return all
 }

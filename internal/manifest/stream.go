@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/admission-gateway/gateway/internal/document"
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // readJSON reads JSON objects one after another, as `kubectl apply` takes them, up to the first that does not parse.
@@ -248,7 +249,7 @@ func sayJSON(data []byte, err *document.Error) string {
 	case err.Msg == "numbers must not have leading zeros":
 		return "a value must not begin with " + found(err.Offset+1)
 	case err.Offset < len(data) && data[err.Offset] == '\\':
-		return fmt.Sprintf("a string must not have this escape sequence: %q", clip(string(data[err.Offset:])))
+		return fmt.Sprintf("a string must not have this escape sequence: %q", quote.Cut(string(data[err.Offset:]), len(`\u0000`)))
 	}
 	for _, r := range required {
 		if strings.HasSuffix(err.Msg, r.what) {
@@ -256,11 +257,4 @@ func sayJSON(data []byte, err *document.Error) string {
 		}
 	}
 	return err.Msg
-}
-
-func clip(s string) string {
-	if len(s) > 6 {
-		s = strings.ToValidUTF8(s[:6], "")
-	}
-	return s
 }

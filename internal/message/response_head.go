@@ -32,9 +32,6 @@ func (a *ResponseHead) NoBody(head bool) bool {
 	return head || a.Status < 200 || a.Status == 204 || a.Status == 304
 }
 
-// CloseDelimited reports whether the body ends with the connection.
-func (a *ResponseHead) CloseDelimited() bool { return !a.Chunked && a.ContentLength < 0 }
-
 // Read reads the head of an answer at the beginning of b as Head.Read reads the head of a request.
 func (a *ResponseHead) Read(b []byte) (size int) {
 	size, err := a.read(b)

@@ -4,12 +4,13 @@ package pages
 
 import (
 	"embed"
-	"fmt"
 	"html/template"
 	"io"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 //go:embed *.html *.css playground.js
@@ -30,7 +31,7 @@ func newPage(file string) *Page {
 	return &Page{sync.OnceValue(func() *template.Template {
 		layout := template.New("layout.html").Funcs(template.FuncMap{
 			"at":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-			"count":  count,
+			"count":  quote.Count,
 			"css":    func(names ...string) template.CSS { return template.CSS(Style(names...)) },
 			"join":   func(list []string) string { return strings.Join(list, ", ") },
 			"script": func() template.JS { return template.JS(Script()) },
@@ -66,12 +67,4 @@ func text(file string) string {
 		panic("pages: " + err.Error()) // a template names a file that is not embedded
 	}
 	return string(content)
-}
-
-// count is a number of things, in words.
-func count(n any, thing string) string {
-	if text := fmt.Sprint(n); text != "1" {
-		return text + " " + thing + "s"
-	}
-	return "1 " + thing
 }

@@ -1,8 +1,12 @@
-// Package quote repeats what others say: it shortens texts for messages, and
-// writes them as JSON strings.
+// Package quote has parts of messages: texts of others, which it shortens and writes as JSON strings,
+// lists of names, and numbers of things.
 package quote
 
-import "unicode/utf8"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // How much messages repeat of what a client or a backend says, in bytes. An answer
 // and a line in the log stay small, however long that is.
@@ -34,6 +38,9 @@ func Clip(s string, limit int) string { return clip(s, limit, "…") }
 // ClipDots is Clip with '...' instead of '…'.
 func ClipDots(s string, limit int) string { return clip(s, limit, "...") }
 
+// Cut is Clip without a mark.
+func Cut(s string, limit int) string { return clip(s, limit, "") }
+
 func clip(s string, limit int, mark string) string {
 	if len(s) <= limit {
 		return s
@@ -42,4 +49,15 @@ func clip(s string, limit int, mark string) string {
 		limit--
 	}
 	return s[:limit] + mark
+}
+
+// Names lists names in quotation marks: 'a', 'b'.
+func Names(names []string) string { return "'" + strings.Join(names, "', '") + "'" }
+
+// Count says how many things there are: 1 request, 2 requests. n is an integer.
+func Count(n any, thing string) string {
+	if number := fmt.Sprint(n); number != "1" {
+		return number + " " + thing + "s"
+	}
+	return "1 " + thing
 }

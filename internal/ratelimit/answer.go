@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // Message says to the client which limit it hit.
@@ -11,12 +13,12 @@ func (d Decision) Message() string {
 	if d.Unavailable {
 		return d.unavailable()
 	}
-	return fmt.Sprintf("%s: try again after %s", d.Charge.terms(), count(d.RetryAfter, "second"))
+	return fmt.Sprintf("%s: try again after %s", d.Charge.terms(), quote.Count(d.RetryAfter, "second"))
 }
 
 // CrowdedMessage says to the client which bound on requests in flight it hit.
 func (c *Charge) CrowdedMessage(retryAfter int) string {
-	return fmt.Sprintf("%s: try again after %s", c.crowd(), count(retryAfter, "second"))
+	return fmt.Sprintf("%s: try again after %s", c.crowd(), quote.Count(retryAfter, "second"))
 }
 
 // Warning says to the client which limit it would have hit, were it enforced.
@@ -34,24 +36,17 @@ func (c *Charge) crowd() string {
 	if c.Crowd == CrowdInAll {
 		n, of = c.Rule.InFlight.Total, "in all"
 	}
-	return fmt.Sprintf("the rate limit '%s' allows %s at a time %s", c.Rule.Name, count(n, "request"), of)
+	return fmt.Sprintf("the rate limit '%s' allows %s at a time %s", c.Rule.Name, quote.Count(n, "request"), of)
 }
 
 // terms are the limit in words.
 func (c *Charge) terms() string {
 	r := c.Rule
-	terms := fmt.Sprintf("the rate limit '%s' allows %s in %s %s", r.Name, count(r.Requests, "request"), count(int(r.Period/time.Second), "second"), scope(r))
+	terms := fmt.Sprintf("the rate limit '%s' allows %s in %s %s", r.Name, quote.Count(r.Requests, "request"), quote.Count(int(r.Period/time.Second), "second"), scope(r))
 	if c.Cost > 1 {
 		terms += fmt.Sprintf(", of which this request takes %d", c.Cost)
 	}
 	return terms
-}
-
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func scope(r *Rule) string {
@@ -119,5 +114,5 @@ func separated(b []byte, from int) []byte {
 // unavailable says to the client which limit cannot be counted.
 func (d Decision) unavailable() string {
 	return fmt.Sprintf("the rate limit '%s' cannot be counted, because the store that gateways share is unavailable: try again after %s",
-		d.Charge.Rule.Name, count(d.RetryAfter, "second"))
+		d.Charge.Rule.Name, quote.Count(d.RetryAfter, "second"))
 }

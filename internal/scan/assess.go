@@ -9,6 +9,7 @@ import (
 
 	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/identity"
+	"github.com/admission-gateway/gateway/internal/quote"
 	"github.com/admission-gateway/gateway/internal/status"
 	"github.com/admission-gateway/gateway/proxy"
 )
@@ -369,8 +370,5 @@ const maxText = 2 << 10
 
 // clip shortens a text, and copies it out of the object that it may be a part of.
 func clip(s string) string {
-	if len(s) > maxText {
-		s = strings.ToValidUTF8(s[:maxText], "") + "…"
-	}
-	return strings.ToValidUTF8(strings.Clone(s), "�")
+	return strings.ToValidUTF8(strings.Clone(quote.Clip(s, maxText)), "�")
 }

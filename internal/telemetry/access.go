@@ -8,7 +8,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // AccessOptions say which requests have a line in the log, and how its fields are called.
@@ -180,25 +181,13 @@ func (f *AccessField) appendTo(fields []slog.Attr, r *Record, ecs bool) []slog.A
 		return append(fields, slog.Float64(name, f.duration(r).Seconds()))
 	}
 	if text := f.text(r); text != "" {
-		return append(fields, slog.String(name, clip(text)))
+		return append(fields, slog.String(name, quote.Cut(text, maxText)))
 	}
 	return fields
 }
 
 // maxText is how much of a text a line has, in bytes.
 const maxText = 1024
-
-// clip shortens a text to what a line may have of it.
-func clip(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	end := maxText
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
-}
 
 func addressText(a netip.Addr) string {
 	if !a.IsValid() {

@@ -7,13 +7,14 @@ import (
 	"context"
 	"os"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record/util"
+
+	"github.com/admission-gateway/gateway/internal/quote"
 )
 
 // Controller is the reporting controller of the events.
@@ -107,15 +108,10 @@ func (r *Recorder) add(about corev1.ObjectReference, related *corev1.ObjectRefer
 
 // clip cuts a note off at the end of a character.
 func clip(note string) string {
-	const more = "…"
 	if len(note) <= maxNote {
 		return note
 	}
-	end := maxNote - len(more)
-	for !utf8.RuneStart(note[end]) {
-		end--
-	}
-	return note[:end] + more
+	return quote.Clip(note, maxNote-len("…"))
 }
 
 // Close ends the recording. Events that are not sent yet are lost.
