@@ -80,7 +80,8 @@ func TestApply(t *testing.T) {
 			`{"spec":{"replicas":"1","mode":{},"none":1,"ratio":[],"on":0,"tags":{},"opts":[],"more":1,"list":{},"map":[]}}`},
 		{"a null where there is none is unset", `{"spec":{"replicas":null,"mode":null,"none":null,"ratio":null,"on":null,"tags":null,"opts":null,"more":null,"plain":null}}`,
 			`{"spec":{"replicas":1,"mode":"<open>","none":null,"ratio":0.5,"on":false,"tags":["a","b"],"opts":{"level":3},"more":{"deep":{"x":"dx"}},"plain":null}}`},
-		{"in what is there", `{"spec":{"plain":{},"opts":{"deep":{}},` + rest[:len(`"mode":"<open>","more":{"deep":{"x":"dx"}},"none":"x","on":false`)] + `}}`,
+		{"in what is there", `{"spec":{"plain":{},"opts":{"deep":{}},` +
+			rest[:len(`"mode":"<open>","more":{"deep":{"x":"dx"}},"none":"x","on":false`)] + `}}`,
 			`{"spec":{"plain":{"x":"px"},"opts":{"deep":{"x":"dx"},"level":3},"mode":"<open>","more":{"deep":{"x":"dx"}},"none":"x","on":false,"ratio":0.5,"replicas":1,"tags":["a","b"]}}`},
 		{"in items of lists", `{"spec":{"list":[{},{"x":2},null,3,{"y":1}],"numbers":[1,null],"nullable":[null],` + rest + `}}`,
 			`{"spec":{"list":[{"x":1},{"x":2},{"x":1,"y":2},3,{"y":1,"x":1}],"numbers":[1,7],"nullable":[null],` + rest + `}}`},
@@ -169,12 +170,14 @@ func TestApplyWithin(t *testing.T) {
 		most int
 		ok   bool
 	}{{1 << 20, true}, {600, false}} {
-		d, err := document.Parse([]byte(`{"l":[`+strings.TrimSuffix(strings.Repeat("{},", 100), ",")+`]}`), document.Limits{})
+		d, err := document.Parse([]byte(`{"l":[`+strings.TrimSuffix(strings.Repeat("{},", 100), ",")+`]}`),
+			document.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ok := defaults.ApplyWithin(d, s, c.most)
-		if ok != c.ok || ok != strings.HasSuffix(string(d.AppendTo(nil)), `{"a":"0123456789"}]}`) || !ok && d.Extent() > c.most+100 {
+		if ok != c.ok || ok != strings.HasSuffix(string(d.AppendTo(nil)), `{"a":"0123456789"}]}`) ||
+			!ok && d.Extent() > c.most+100 {
 			t.Errorf("within %d bytes: %v, %d bytes", c.most, ok, d.Extent())
 		}
 		d.Release()

@@ -30,7 +30,8 @@ func Derive(f *cel.Frame, d *document.Document, s *schema.Schema, most int) (fai
 
 // DeriveSince is [Derive] for an object that a backend has shown, and that was changed since; an invalid node is none.
 // Failures name no field that the backend does not show: [Change.Withhold] leaves it unset.
-func DeriveSince(f *cel.Frame, d *document.Document, s *schema.Schema, shown document.Node, most int) (failures field.ErrorList, err error) {
+func DeriveSince(f *cel.Frame, d *document.Document, s *schema.Schema, shown document.Node,
+	most int) (failures field.ErrorList, err error) {
 	f.SetBudget(cel.PolicyBudget)
 	c := deriver{filler: newFiller(d, s, most), frame: f, schema: s, shown: shown}
 	derived := s.Derived()
@@ -88,7 +89,8 @@ func (c *deriver) failed(d *schema.Derived, object document.Node, err error) boo
 	}
 	if len(c.failures) < maxFailures {
 		c.failures = append(c.failures, field.Invalid(c.schema.Path(object, d.Field.Name), field.OmitValueType{},
-			fmt.Sprintf("must be set, because its default cannot be computed: %s, evaluating: %s", failure.Detail, failure.Expression)))
+			fmt.Sprintf("must be set, because its default cannot be computed: %s, evaluating: %s", failure.Detail,
+				failure.Expression)))
 	}
 	return true
 }

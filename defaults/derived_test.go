@@ -24,7 +24,8 @@ import (
 // extended compiles a schema with the gateway's own keywords.
 func extended(t testing.TB, text string) (*schema.Schema, field.ErrorList) {
 	t.Helper()
-	objects, problems := manifest.Read("schema.yaml", []byte("apiVersion: v1\nkind: Schema\nschema:\n  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")))
+	objects, problems := manifest.Read("schema.yaml",
+		[]byte("apiVersion: v1\nkind: Schema\nschema:\n  "+strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")))
 	if len(problems) > 0 {
 		t.Fatal(problems[0])
 	}
@@ -220,7 +221,8 @@ d: {type: integer, x-admission-gateway-defaults: 1}`,
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, errs := extended(t, "type: object\nproperties:\n  "+strings.ReplaceAll(strings.TrimSpace(c.properties), "\n", "\n  "))
+			_, errs := extended(t, "type: object\nproperties:\n  "+strings.ReplaceAll(strings.TrimSpace(c.properties),
+				"\n", "\n  "))
 			var got []string
 			for _, err := range errs {
 				got = append(got, err.Error())

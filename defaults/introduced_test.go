@@ -38,13 +38,15 @@ func TestWithhold(t *testing.T) {
 		o: {type: object, properties: {x: {type: integer, default: 3}, y: {type: integer}}},
 		d: {type: object, default: {}, properties: {x: {type: integer, default: 4}}},
 		l: {type: array, items: {type: object, properties: {x: {type: integer, default: 5}, y: {type: integer}}}}}}`, schema.Options{})
-	own, whole, merged := defaults.Change{}, defaults.Change{HasWholeLists: true}, defaults.Change{HasWholeLists: true, IsMerged: true}
+	own, whole, merged := defaults.Change{}, defaults.Change{HasWholeLists: true}, defaults.Change{HasWholeLists: true,
+		IsMerged: true}
 	for _, c := range []struct {
 		name                string
 		change              defaults.Change
 		shown, before, want string
 	}{
-		{"nothing changed", own, `{"o":{},"l":[{}],"n":null}`, `{"o":{},"l":[{}],"n":null}`, `{"o":{},"l":[{}],"n":null}`},
+		{"nothing changed", own, `{"o":{},"l":[{}],"n":null}`, `{"o":{},"l":[{}],"n":null}`,
+			`{"o":{},"l":[{}],"n":null}`},
 		{"another member", own, `{}`, `{"z":1}`, `{"z":1}`},
 		{"a member that is gone", own, `{"a":7}`, `{}`, `{"a":1}`},
 		{"an object that is gone", own, `{"d":{"x":7}}`, `{}`, `{"d":{"x":4}}`},
@@ -52,11 +54,14 @@ func TestWithhold(t *testing.T) {
 		{"a new object that may be there", merged, `{}`, `{"o":{"y":1}}`, `{"o":{"y":1}}`},
 		{"an object in the place of another value", merged, `{"o":null}`, `{"o":{"y":1}}`, `{"o":{"y":1,"x":3}}`},
 		{"a changed object", own, `{"o":{"y":1}}`, `{"o":{"y":2}}`, `{"o":{"y":2}}`},
-		{"a new item in front", own, `{"l":[{"y":1},{"y":2}]}`, `{"l":[{},{"y":1},{"y":2}]}`, `{"l":[{"x":5},{"y":1},{"y":2}]}`},
+		{"a new item in front", own, `{"l":[{"y":1},{"y":2}]}`, `{"l":[{},{"y":1},{"y":2}]}`,
+			`{"l":[{"x":5},{"y":1},{"y":2}]}`},
 		{"a new item behind", own, `{"l":[{"y":1}]}`, `{"l":[{"y":1},{"y":3}]}`, `{"l":[{"y":1},{"y":3,"x":5}]}`},
 		{"a changed item", own, `{"l":[{"y":1},{"y":2}]}`, `{"l":[{"y":1},{"y":3}]}`, `{"l":[{"y":1},{"y":3}]}`},
-		{"items that cannot be told apart", own, `{"l":[{"y":1}]}`, `{"l":[{"y":3},{"y":4}]}`, `{"l":[{"y":3},{"y":4}]}`},
-		{"a list that is sent whole", whole, `{"l":[{"y":1}]}`, `{"l":[{"y":1},{"y":3}]}`, `{"l":[{"y":1,"x":5},{"y":3,"x":5}]}`},
+		{"items that cannot be told apart", own, `{"l":[{"y":1}]}`, `{"l":[{"y":3},{"y":4}]}`,
+			`{"l":[{"y":3},{"y":4}]}`},
+		{"a list that is sent whole", whole, `{"l":[{"y":1}]}`, `{"l":[{"y":1},{"y":3}]}`,
+			`{"l":[{"y":1,"x":5},{"y":3,"x":5}]}`},
 		{"a new list of a merge patch", merged, `{}`, `{"l":[{"y":1}]}`, `{"l":[{"y":1,"x":5}]}`},
 	} {
 		if got := withheld(t, s, c.change, c.before, c.shown); got != c.want {

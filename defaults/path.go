@@ -253,7 +253,8 @@ func (p *Path) In(t *merge.Type) (*merge.Type, error) {
 		}
 		s := &p.steps[i]
 		switch {
-		case s.kind == toMember && t.Object == nil, s.kind == toEach && t.Object == nil && t.List == nil, s.kind == toItem && t.List == nil:
+		case s.kind == toMember && t.Object == nil, s.kind == toEach && t.Object == nil && t.List == nil,
+			s.kind == toItem && t.List == nil:
 			return nil, fmt.Errorf("must not lead into `%s`, which is no %s", p.before(i), wanted[s.kind])
 		case s.kind == toItem && !s.addable(t.List):
 			return nil, s.unaddable(p.before(i), t.List)
@@ -309,14 +310,16 @@ func (s *step) unaddable(path string, l *merge.List) error {
 	for i := range s.keys {
 		k := &s.keys[i]
 		if keyOf(l, k.name) != nil && !k.fits(l.Items, k.name) {
-			return fmt.Errorf("must give the key '%s' of `%s` as a %s, not '%s'", k.name, path, scalarNames[scalarOf(l.Items, k.name)], k.value)
+			return fmt.Errorf("must give the key '%s' of `%s` as a %s, not '%s'", k.name, path,
+				scalarNames[scalarOf(l.Items, k.name)], k.value)
 		}
 		names = append(names, k.name)
 	}
 	return fmt.Errorf("must not tell the items of `%s` apart by %s: %s", path, quote.Names(names), keysOf(l))
 }
 
-var scalarNames = [...]string{merge.None: "value", merge.Numeric: "number", merge.Text: "string", merge.Boolean: "truth value", merge.Any: "value"}
+var scalarNames = [...]string{merge.None: "value", merge.Numeric: "number", merge.Text: "string",
+	merge.Boolean: "truth value", merge.Any: "value"}
 
 // keysOf says which keys identify the items of a list.
 func keysOf(l *merge.List) string {

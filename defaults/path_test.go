@@ -87,17 +87,21 @@ func TestSetUnset(t *testing.T) {
 	for _, c := range []struct{ object, field, value, want, selves string }{
 		{`{"spec":{}}`, "spec.color", `"red"`, `{"spec":{"color":"red"}}`, `{}`},
 		{`{"spec":{"nick":"n"}}`, "spec.tls.ca.name", `"x"`, `{"spec":{"nick":"n","tls":{"ca":{"name":"x"}}}}`, `{}`},
-		{`{"metadata":{"name":"w"}}`, "metadata.labels[example.com/tier]", `"gold"`, `{"metadata":{"name":"w","labels":{"example.com/tier":"gold"}}}`, `{}`},
-		{`{"metadata":{"labels":{"a":"b"}}}`, "metadata.labels[example.com/tier]", `"gold"`, `{"metadata":{"labels":{"a":"b","example.com/tier":"gold"}}}`, `{"a":"b"}`},
+		{`{"metadata":{"name":"w"}}`, "metadata.labels[example.com/tier]", `"gold"`,
+			`{"metadata":{"name":"w","labels":{"example.com/tier":"gold"}}}`, `{}`},
+		{`{"metadata":{"labels":{"a":"b"}}}`, "metadata.labels[example.com/tier]", `"gold"`,
+			`{"metadata":{"labels":{"a":"b","example.com/tier":"gold"}}}`, `{"a":"b"}`},
 		{`{"spec":{"steps":[{"name":"a"},{"name":"b","run":""},{"run":null},5,null,[]]}}`, "spec.steps[*].run", `"x"`, `{"spec":{"steps":[{"name":"a","run":"x"},{"name":"b","run":""},{"run":"x"},5,null,[]]}}`, `{"name":"a"} {"run":null}`},
-		{`{"spec":{"pools":{"a":{},"b":{"size":0}}}}`, "spec.pools[*].size", `3`, `{"spec":{"pools":{"a":{"size":3},"b":{"size":0}}}}`, `{}`},
+		{`{"spec":{"pools":{"a":{},"b":{"size":0}}}}`, "spec.pools[*].size", `3`,
+			`{"spec":{"pools":{"a":{"size":3},"b":{"size":0}}}}`, `{}`},
 		{`{"spec":{}}`, "spec.steps[*].run", `"x"`, `{"spec":{}}`, ``},
 
 		// Whatever was given counts as given.
 		{`{"spec":{"color":""}}`, "spec.color", `"red"`, `{"spec":{"color":""}}`, ``},
 		{`{"spec":{"labels":{}}}`, "spec.labels", `{"a":"b"}`, `{"spec":{"labels":{}}}`, ``},
 		{`{"spec":{"steps":[]}}`, "spec.steps", `[{}]`, `{"spec":{"steps":[]}}`, ``},
-		{`{"spec":{"pools":{"a":{"size":false}}}}`, "spec.pools[a].size", `3`, `{"spec":{"pools":{"a":{"size":false}}}}`, ``},
+		{`{"spec":{"pools":{"a":{"size":false}}}}`, "spec.pools[a].size", `3`,
+			`{"spec":{"pools":{"a":{"size":false}}}}`, ``},
 		{`{"spec":{"nick":null}}`, "spec.nick", `"x"`, `{"spec":{"nick":null}}`, ``},
 		{`{"spec":{"color":null}}`, "spec.color", `"red"`, `{"spec":{"color":"red"}}`, `{"color":null}`},
 		{`{"spec":{"tls":null}}`, "spec.tls.mode", `"x"`, `{"spec":{"tls":{"mode":"x"}}}`, `{}`},
@@ -108,18 +112,25 @@ func TestSetUnset(t *testing.T) {
 		{`{"spec":{"ports":{}}}`, "spec.ports[port=1].name", `"x"`, `{"spec":{"ports":{}}}`, ``},
 
 		// Items by their keys; protocol has a default.
-		{`{"spec":{}}`, "spec.ports[port=80].name", `"http"`, `{"spec":{"ports":[{"port":80,"name":"http"}]}}`, `{"port":80}`},
-		{`{"spec":{"ports":[]}}`, "spec.ports[port=80,protocol=UDP].tls.mode", `"off"`, `{"spec":{"ports":[{"port":80,"protocol":"UDP","tls":{"mode":"off"}}]}}`, `{}`},
-		{`{"spec":{"ports":[{"port":80}]}}`, "spec.ports[port=80,protocol=TCP].name", `"x"`, `{"spec":{"ports":[{"port":80,"name":"x"}]}}`, `{"port":80}`},
+		{`{"spec":{}}`, "spec.ports[port=80].name", `"http"`, `{"spec":{"ports":[{"port":80,"name":"http"}]}}`,
+			`{"port":80}`},
+		{`{"spec":{"ports":[]}}`, "spec.ports[port=80,protocol=UDP].tls.mode", `"off"`,
+			`{"spec":{"ports":[{"port":80,"protocol":"UDP","tls":{"mode":"off"}}]}}`, `{}`},
+		{`{"spec":{"ports":[{"port":80}]}}`, "spec.ports[port=80,protocol=TCP].name", `"x"`,
+			`{"spec":{"ports":[{"port":80,"name":"x"}]}}`, `{"port":80}`},
 		{`{"spec":{"ports":[{"port":80,"protocol":"UDP"}]}}`, "spec.ports[port=80,protocol=TCP].name", `"x"`, `{"spec":{"ports":[{"port":80,"protocol":"UDP"},{"port":80,"protocol":"TCP","name":"x"}]}}`, `{"port":80,"protocol":"TCP"}`},
 		{`{"spec":{"ports":[{"port":80},{"port":80,"protocol":"UDP"}]}}`, "spec.ports[port=80].name", `"x"`, `{"spec":{"ports":[{"port":80,"name":"x"},{"port":80,"protocol":"UDP","name":"x"}]}}`, `{"port":80} {"port":80,"protocol":"UDP"}`},
-		{`{"spec":{"ports":[{"port":1}]}}`, "spec.ports[port=80]", `{"name":"http","port":7}`, `{"spec":{"ports":[{"port":1},{"port":80,"name":"http"}]}}`, `{"ports":[{"port":1}]}`},
+		{`{"spec":{"ports":[{"port":1}]}}`, "spec.ports[port=80]", `{"name":"http","port":7}`,
+			`{"spec":{"ports":[{"port":1},{"port":80,"name":"http"}]}}`, `{"ports":[{"port":1}]}`},
 		{`{"spec":{}}`, "spec.ports[port=80]", `{}`, `{"spec":{"ports":[{"port":80}]}}`, `{}`},
-		{`{"spec":{"ports":[{"port":80}]}}`, "spec.ports[port=80]", `{"name":"http"}`, `{"spec":{"ports":[{"port":80}]}}`, ``},
-		{`{"spec":{"ports":[{"port":"80"}]}}`, "spec.ports[port=80].name", `"x"`, `{"spec":{"ports":[{"port":"80","name":"x"}]}}`, `{"port":"80"}`},
+		{`{"spec":{"ports":[{"port":80}]}}`, "spec.ports[port=80]", `{"name":"http"}`,
+			`{"spec":{"ports":[{"port":80}]}}`, ``},
+		{`{"spec":{"ports":[{"port":"80"}]}}`, "spec.ports[port=80].name", `"x"`,
+			`{"spec":{"ports":[{"port":"80","name":"x"}]}}`, `{"port":"80"}`},
 		// Nothing is added to a list whose items the keys do not identify.
 		{`{"spec":{"steps":[{"name":"a"}]}}`, "spec.steps[name=b].run", `"x"`, `{"spec":{"steps":[{"name":"a"}]}}`, ``},
-		{`{"spec":{"steps":[{"name":"a"}]}}`, "spec.steps[name=a].run", `"x"`, `{"spec":{"steps":[{"name":"a","run":"x"}]}}`, `{"name":"a"}`},
+		{`{"spec":{"steps":[{"name":"a"}]}}`, "spec.steps[name=a].run", `"x"`,
+			`{"spec":{"steps":[{"name":"a","run":"x"}]}}`, `{"name":"a"}`},
 		{`{"spec":{}}`, "spec.ports[protocol=TCP].name", `"x"`, `{"spec":{}}`, ``},
 		{`{"spec":{}}`, "spec.ports[port=80,name=a].tls", `{}`, `{"spec":{}}`, ``},
 		{`{"spec":{}}`, "spec.ports[port=http].tls", `{}`, `{"spec":{}}`, ``},
@@ -127,7 +138,8 @@ func TestSetUnset(t *testing.T) {
 	} {
 		got, selves := set(t, typ, c.object, c.field, c.value)
 		if got != c.want || selves != c.selves {
-			t.Errorf("%s in %s\ngot  %s with self %s\nwant %s with self %s", c.field, c.object, got, selves, c.want, c.selves)
+			t.Errorf("%s in %s\ngot  %s with self %s\nwant %s with self %s", c.field, c.object, got, selves, c.want,
+				c.selves)
 		}
 		if again, _ := set(t, typ, got, c.field, `"other"`); again != got { // DEF-6
 			t.Errorf("%s in %s: a second time makes it %s", c.field, got, again)
@@ -203,8 +215,10 @@ func FuzzSetUnset(f *testing.F) {
 		f.Add(seed)
 	}
 	paths := []string{
-		"spec.color", "spec.nick", "spec.tls.ca.name", "spec.labels[a]", "spec.labels", "spec.pools[*].size", "spec.pools[a].size", "spec.steps[*].run",
-		"spec.ports[port=1].name", "spec.ports[port=1]", "spec.ports[port=1,protocol=UDP].tls.mode", "spec.ports[*].tls.mode", "spec.any.a.b", "spec.any.a[*].b", "spec.any.a[b=1].c", "metadata.labels[a]",
+		"spec.color", "spec.nick", "spec.tls.ca.name", "spec.labels[a]", "spec.labels", "spec.pools[*].size",
+		"spec.pools[a].size", "spec.steps[*].run",
+		"spec.ports[port=1].name", "spec.ports[port=1]", "spec.ports[port=1,protocol=UDP].tls.mode",
+		"spec.ports[*].tls.mode", "spec.any.a.b", "spec.any.a[*].b", "spec.any.a[b=1].c", "metadata.labels[a]",
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -17,7 +17,8 @@ func (t *Type) Apply(d *document.Document, configuration document.Node) (changed
 		return false, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
 	if atomics := t.atomics(configuration); len(atomics) > 0 {
-		return false, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(atomics, ", "))
+		return false, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s",
+			strings.Join(atomics, ", "))
 	}
 	if err := t.checkOriginal(d.Root()); err != nil {
 		return false, fmt.Errorf("failed to convert original object to typed object: %w", err)

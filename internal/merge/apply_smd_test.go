@@ -61,7 +61,8 @@ func (g *generator) scalar() (*merge.Type, schema.TypeRef) {
 	kinds := []struct {
 		ours   merge.Scalar
 		theirs schema.Scalar
-	}{{merge.Numeric, schema.Numeric}, {merge.Text, schema.String}, {merge.Boolean, schema.Boolean}, {merge.Any, schema.Untyped}}
+	}{{merge.Numeric, schema.Numeric}, {merge.Text, schema.String}, {merge.Boolean, schema.Boolean},
+		{merge.Any, schema.Untyped}}
 	k := kinds[g.IntN(len(kinds))]
 	return &merge.Type{Scalar: k.ours}, schema.TypeRef{Inlined: schema.Atom{Scalar: &k.theirs}}
 }
@@ -154,7 +155,8 @@ func atomicsIn(path fieldpath.Path, s *schema.Schema, tr schema.TypeRef, v any) 
 		}
 		for key, val := range v {
 			if f, ok := a.Map.FindField(key); ok {
-				found = append(found, atomicsIn(append(path.Copy(), fieldpath.PathElement{FieldName: &key}), s, f.Type, val)...)
+				found = append(found, atomicsIn(append(path.Copy(), fieldpath.PathElement{FieldName: &key}), s, f.Type,
+					val)...)
 			}
 		}
 	case []any:
@@ -165,7 +167,8 @@ func atomicsIn(path fieldpath.Path, s *schema.Schema, tr schema.TypeRef, v any) 
 			found = append(found, path.String())
 		}
 		for i, val := range v {
-			found = append(found, atomicsIn(append(path.Copy(), fieldpath.PathElement{Index: &i}), s, a.List.ElementType, val)...)
+			found = append(found, atomicsIn(append(path.Copy(), fieldpath.PathElement{Index: &i}), s,
+				a.List.ElementType, val)...)
 		}
 	}
 	return found
@@ -182,7 +185,8 @@ func (w world) against(t *testing.T, live, patch any) (merged bool) {
 	_, err := w.ours.Apply(d, p.Root())
 	result := d.AppendTo(nil)
 	describe := func() string {
-		return fmt.Sprintf("live  %s\npatch %s\ngot   %s, %v\nwant  %s, %v", liveText, patchText, result, err, encoded(t, want), wantErr)
+		return fmt.Sprintf("live  %s\npatch %s\ngot   %s, %v\nwant  %s, %v", liveText, patchText, result, err,
+			encoded(t, want), wantErr)
 	}
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("one of them fails:\n%s", describe())
@@ -192,7 +196,8 @@ func (w world) against(t *testing.T, live, patch any) (merged bool) {
 			t.Fatalf("a merge that fails changed the document:\n%s", describe())
 		}
 		stage, _, _ := strings.Cut(wantErr.Error(), ":")
-		prefix := map[string]string{"patch": "failed to convert patch", "live": "failed to convert original", "atomics": "invalid ApplyConfiguration"}[stage]
+		prefix := map[string]string{"patch": "failed to convert patch", "live": "failed to convert original",
+			"atomics": "invalid ApplyConfiguration"}[stage]
 		if prefix == "" || !strings.HasPrefix(err.Error(), prefix) {
 			t.Fatalf("they fail for different reasons:\n%s", describe())
 		}
@@ -231,8 +236,8 @@ func parsed(t *testing.T, raw []byte) *document.Document {
 	return d
 }
 
-// TestApplyLikeStructuredMergeDiff: random values of random types come out as Kubernetes' libraries merge them, and fail
-// for the same reason.
+// TestApplyLikeStructuredMergeDiff: random values of random types come out as Kubernetes' libraries merge them, and
+// fail for the same reason.
 func TestApplyLikeStructuredMergeDiff(t *testing.T) {
 	g := newGenerator(1, 2)
 	merged := 0

@@ -61,7 +61,8 @@ func TestIdentity(t *testing.T) {
 
 // TestAllows: which values may be of a type.
 func TestAllows(t *testing.T) {
-	kinds := []document.Kind{document.Object, document.Array, document.String, document.Number, document.Bool, document.Null, document.Invalid}
+	kinds := []document.Kind{document.Object, document.Array, document.String, document.Number, document.Bool,
+		document.Null, document.Invalid}
 	for name, c := range map[string]struct {
 		of   *Type
 		want string // the kinds as they are listed above

@@ -29,20 +29,25 @@ func keyed(items *merge.Type, keys ...string) *merge.Type {
 
 // orders is a type with each form of list.
 func orders() *merge.Type {
-	port := object(merge.Field{Name: "port", Type: scalar(merge.Numeric)}, merge.Field{Name: "protocol", Type: scalar(merge.Text)},
+	port := object(merge.Field{Name: "port", Type: scalar(merge.Numeric)},
+		merge.Field{Name: "protocol", Type: scalar(merge.Text)},
 		merge.Field{Name: "name", Type: scalar(merge.Text)})
 	ports := keyed(port, "port", "protocol")
 	d, _ := document.Parse([]byte(`"TCP"`), document.Limits{})
 	ports.List.Keys[1].Default = d.Root()
 	ports.List.MergeKeys = ports.List.Keys
-	line := object(merge.Field{Name: "sku", Type: scalar(merge.Text)}, merge.Field{Name: "quantity", Type: scalar(merge.Numeric)},
-		merge.Field{Name: "tags", Type: &merge.Type{List: &merge.List{Items: scalar(merge.Text), Relation: merge.Associative, Merged: true}}})
+	line := object(merge.Field{Name: "sku", Type: scalar(merge.Text)},
+		merge.Field{Name: "quantity", Type: scalar(merge.Numeric)},
+		merge.Field{Name: "tags",
+			Type: &merge.Type{List: &merge.List{Items: scalar(merge.Text), Relation: merge.Associative, Merged: true}}})
 	return object(
 		merge.Field{Name: "lines", Type: keyed(line, "sku")},
 		merge.Field{Name: "ports", Type: ports},
 		merge.Field{Name: "steps", Type: &merge.Type{List: &merge.List{Items: scalar(merge.Text)}}},
-		merge.Field{Name: "strategy", Type: object(merge.Field{Name: "type", Type: scalar(merge.Text)}, merge.Field{Name: "rolling", Type: merge.Deduced()})},
-		merge.Field{Name: "box", Type: &merge.Type{Object: &merge.Object{Rest: scalar(merge.Any), Atomic: true, Replaced: true}}},
+		merge.Field{Name: "strategy", Type: object(merge.Field{Name: "type", Type: scalar(merge.Text)},
+			merge.Field{Name: "rolling", Type: merge.Deduced()})},
+		merge.Field{Name: "box", Type: &merge.Type{Object: &merge.Object{Rest: scalar(merge.Any), Atomic: true,
+			Replaced: true}}},
 		merge.Field{Name: "free", Type: merge.Deduced()},
 	)
 }
@@ -55,7 +60,8 @@ func TestPatch(t *testing.T) {
 		{`{}`, object},
 		{`{"lines":[{"sku":"tea","quantity":2}]}`, `{"lines": [{"sku":"tea", "quantity":2},{"sku":"cup","tags":["a","b"]}],  "strategy":{"type":"Rolling","rolling":{"max":1}},"box":{"a":1,"b":2}}`},
 		{`{"lines":[{"sku":"pot"}]}`, `{"lines": [{"sku":"pot"},{"sku":"tea", "quantity":1},{"sku":"cup","tags":["a","b"]}],  "strategy":{"type":"Rolling","rolling":{"max":1}},"box":{"a":1,"b":2}}`},
-		{`{"lines":[{"$patch":"delete","sku":"tea"}],"strategy":null,"box":null}`, `{"lines": [{"sku":"cup","tags":["a","b"]}]}`},
+		{`{"lines":[{"$patch":"delete","sku":"tea"}],"strategy":null,"box":null}`,
+			`{"lines": [{"sku":"cup","tags":["a","b"]}]}`},
 		{`{"lines":[{"$patch":"replace"},{"sku":"pot"}],"strategy":null,"box":null}`, `{"lines": [{"sku":"pot"}]}`},
 		{`{"lines":[{"$patch":"merge","sku":"tea","quantity":3}],"strategy":null,"box":null}`, `{"lines": [{"sku":"tea", "quantity":3},{"sku":"cup","tags":["a","b"]}]}`},
 		{`{"$setElementOrder/lines":[{"sku":"cup"},{"sku":"pot"},{"sku":"tea"}],"lines":[{"sku":"pot"}],"strategy":null,"box":null}`,
@@ -63,9 +69,11 @@ func TestPatch(t *testing.T) {
 		{`{"lines":[{"sku":"cup","tags":["c"],"$deleteFromPrimitiveList/tags":["a"]}],"strategy":null,"box":null}`,
 			`{"lines": [{"sku":"tea", "quantity":1},{"sku":"cup","tags":["c","b"]}]}`},
 		{`{"lines":null,"box":null,"strategy":{"$retainKeys":["type"],"type":"Recreate"}}`, `{  "strategy":{"type":"Recreate"}}`},
-		{`{"lines":null,"box":null,"strategy":{"$patch":"replace","type":"Recreate"}}`, `{  "strategy":{"type":"Recreate"}}`},
+		{`{"lines":null,"box":null,"strategy":{"$patch":"replace","type":"Recreate"}}`,
+			`{  "strategy":{"type":"Recreate"}}`},
 		{`{"lines":null,"box":null,"strategy":{"$patch":"delete"}}`, `{  "strategy":{}}`},
-		{`{"lines":null,"box":null,"strategy":{"$patch":"merge","type":"Recreate"}}`, `{  "strategy":{"type":"Recreate","rolling":{"max":1}}}`},
+		{`{"lines":null,"box":null,"strategy":{"$patch":"merge","type":"Recreate"}}`,
+			`{  "strategy":{"type":"Recreate","rolling":{"max":1}}}`},
 		{`{"lines":null,"strategy":null,"box":{"c":3}}`, `{"box":{"c":3}}`},
 		{`{"$patch":"replace","steps":["a"]}`, `{"steps":["a"]}`},
 		{`{"lines":null,"strategy":null,"box":null,"ports":[{"port":1},{"$patch":"delete","port":2},{"port":3}]}`, `{"ports":[{"port":1},{"port":3}]}`},
@@ -83,14 +91,17 @@ func TestPatch(t *testing.T) {
 		{`{"$patch":"remove"}`, "strategic merge patch: $patch: must be 'replace', 'delete' or 'merge'"},
 		{`{"lines":[{"quantity":1}]}`, "strategic merge patch: lines[0]: the merge key `sku` must be set"},
 		{`{"lines":[{"sku":{}}]}`, "strategic merge patch: lines[0].sku: a merge key must be a scalar, not an object"},
-		{`{"lines":[{"sku":"a"},{"$patch":"drop","sku":"a"}]}`, "strategic merge patch: lines[1].$patch: must be 'replace', 'delete' or 'merge'"},
+		{`{"lines":[{"sku":"a"},{"$patch":"drop","sku":"a"}]}`,
+			"strategic merge patch: lines[1].$patch: must be 'replace', 'delete' or 'merge'"},
 		{`{"lines":[{"sku":"a"},1]}`, "strategic merge patch: lines: items of merged lists must be of one type"},
 		{`{"lines":[[]]}`, "strategic merge patch: lines: lists of lists must not be merged"},
-		{`{"strategy":{"$retainKeys":"type"}}`, "strategic merge patch: strategy.$retainKeys: must be a list, not a string"},
+		{`{"strategy":{"$retainKeys":"type"}}`,
+			"strategic merge patch: strategy.$retainKeys: must be a list, not a string"},
 		{`{"strategy":{"$retainKeys":["type"],"rolling":{}}}`, "strategic merge patch: strategy.rolling: must be named in `$retainKeys`, since the patch sets it"},
 		{`{"$setElementOrder/lines":[{"sku":"tea"},{"sku":"pot"}],"lines":[{"sku":"pot"},{"sku":"tea"}]}`,
 			"strategic merge patch: lines[1]: must be named in `$setElementOrder`, in the order of the list"},
-		{`{"$setElementOrder/lines":{}}`, "strategic merge patch: [$setElementOrder/lines]: must be a list, not an object"},
+		{`{"$setElementOrder/lines":{}}`,
+			"strategic merge patch: [$setElementOrder/lines]: must be a list, not an object"},
 		{`{"$setElementOrder/box":[1]}`, "strategic merge patch: [$setElementOrder/box]: `box` must be a list, not an object"},
 		{`{"lines":[{"sku":"cup","$deleteFromPrimitiveList/tags":"a"}]}`, "strategic merge patch: lines[0][$deleteFromPrimitiveList/tags]: must be a list, not a string"},
 	} {
@@ -136,9 +147,10 @@ func TestApplyErrors(t *testing.T) {
 		{object, `{"strategy":{"type":1}}`, `failed to convert patch object to typed object: .strategy.type: expected string, got 1`},
 		{object, `{"lines":[{"sku":"a"},{"sku":"a"}]}`, `failed to convert patch object to typed object: .lines: duplicate entries for key [sku="a"]`},
 		{object, `{"lines":[{"quantity":1}]}`, `failed to convert patch object to typed object: .lines: element 0: associative list with keys has an element that omits all key fields ["sku"] (and doesn't have default values for any key fields)`},
-		{object, `{"lines":[{"sku":"a","quantity":"x","tags":[{}]}]}`, "failed to convert patch object to typed object: errors:\n" +
-			`  .lines[sku="a"].quantity: expected numeric (int or float), got "x"` + "\n" +
-			`  .lines[sku="a"].tags: element 0: associative list without keys has an element that's a map type`},
+		{object, `{"lines":[{"sku":"a","quantity":"x","tags":[{}]}]}`,
+			"failed to convert patch object to typed object: errors:\n" +
+				`  .lines[sku="a"].quantity: expected numeric (int or float), got "x"` + "\n" +
+				`  .lines[sku="a"].tags: element 0: associative list without keys has an element that's a map type`},
 		{`{"steps":1}`, `{"free":1}`, `failed to convert original object to typed object: .steps: expected list, got 1`},
 	} {
 		d, p := parsed(t, []byte(c.object)), parsed(t, []byte(c.configuration))
@@ -155,9 +167,12 @@ func TestApplyErrors(t *testing.T) {
 // TestApplyKeepsBytes: what a configuration does not change stays as it was written.
 func TestApplyKeepsBytes(t *testing.T) {
 	for _, c := range []struct{ object, configuration, want string }{
-		{`{ "lines" : [ {"sku":"tea",  "quantity":1.0} ] }`, `{"lines":[{"sku":"tea","quantity":1}]}`, `{ "lines" : [ {"sku":"tea",  "quantity":1.0} ] }`},
-		{`{ "lines" : [ {"sku":"tea"} ] }`, `{"lines":[{"sku":"cup"}]}`, `{ "lines" : [ {"sku":"tea"},{"sku":"cup"} ] }`},
-		{`{"lines":[{"sku":"tea"},{"sku":"cup"}]}`, `{"lines":[{"sku":"cup"},{"sku":"tea","quantity":2}]}`, `{"lines":[{"sku":"cup"},{"sku":"tea","quantity":2}]}`},
+		{`{ "lines" : [ {"sku":"tea",  "quantity":1.0} ] }`, `{"lines":[{"sku":"tea","quantity":1}]}`,
+			`{ "lines" : [ {"sku":"tea",  "quantity":1.0} ] }`},
+		{`{ "lines" : [ {"sku":"tea"} ] }`, `{"lines":[{"sku":"cup"}]}`,
+			`{ "lines" : [ {"sku":"tea"},{"sku":"cup"} ] }`},
+		{`{"lines":[{"sku":"tea"},{"sku":"cup"}]}`, `{"lines":[{"sku":"cup"},{"sku":"tea","quantity":2}]}`,
+			`{"lines":[{"sku":"cup"},{"sku":"tea","quantity":2}]}`},
 		{`{"free":{"a":1}}`, `{"free":null}`, `{"free":{"a":1}}`},
 	} {
 		d, p := parsed(t, []byte(c.object)), parsed(t, []byte(c.configuration))
@@ -175,7 +190,8 @@ func TestApplyKeepsBytes(t *testing.T) {
 func TestLongErrors(t *testing.T) {
 	big := strings.Repeat("x", 1<<20)
 	items := strings.Repeat(`{"sku":1,"quantity":"`+big[:100]+`"},`, 5000)
-	for _, object := range []string{`{"` + big + `":1}`, `{"steps":"` + big + `"}`, `{"lines":[` + strings.TrimSuffix(items, ",") + `]}`} {
+	for _, object := range []string{`{"` + big + `":1}`, `{"steps":"` + big + `"}`,
+		`{"lines":[` + strings.TrimSuffix(items, ",") + `]}`} {
 		d, p := parsed(t, []byte(object)), parsed(t, []byte(`{}`))
 		_, err := orders().Apply(d, p.Root())
 		if err == nil || len(err.Error()) > 8<<10 {

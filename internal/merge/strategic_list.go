@@ -170,7 +170,8 @@ func mergeItems(l *List, old, plain elements) (elements, error) {
 		into := &merged[at]
 		if !into.isIn && into.made == nil {
 			// Two items of the patch have the same keys: the second is merged into the first.
-			d, err := document.Parse(appendObject(nil, into.node, false), document.Limits{Bytes: len(into.node.Raw()) + 1})
+			d, err := document.Parse(appendObject(nil, into.node, false),
+				document.Limits{Bytes: len(into.node.Raw()) + 1})
 			if err != nil {
 				return nil, refuse(e.node, "cannot be merged: %s", err)
 			}

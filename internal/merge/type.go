@@ -113,7 +113,8 @@ func (o *Object) Fields() []Field { return o.fields }
 
 // Member is the type of the member with the name; nil if it is not allowed.
 func (o *Object) Member(name string) *Type {
-	if i, ok := slices.BinarySearchFunc(o.fields, name, func(f Field, name string) int { return strings.Compare(f.Name, name) }); ok {
+	if i, ok := slices.BinarySearchFunc(o.fields, name,
+		func(f Field, name string) int { return strings.Compare(f.Name, name) }); ok {
 		return o.fields[i].Type
 	}
 	return o.Rest

@@ -29,6 +29,17 @@ type Limits struct {
 	Retry *Retry
 }
 
+// A Retry says when a request is sent again, beside what an upstream.Client does by itself, and as far as it may
+// arrive twice.
+type Retry struct {
+	// Codes are those of answers after which it is. It is after a failure to get an answer too.
+	Codes []int
+	// Attempts are how often it is sent again at most, Backoff how long the first pause lasts. Each further one lasts
+	// twice as long.
+	Attempts int
+	Backoff  time.Duration
+}
+
 // Completed returns how many bytes the defaults may make of an object that was stored without them.
 func (l *Limits) Completed() int { return int(min(2*l.Body, 1<<31-1)) }
 

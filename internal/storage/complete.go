@@ -14,8 +14,10 @@ import (
 // decide who may change it. Those whose values are read come first.
 var (
 	envelopeFields = document.NewFields("apiVersion", "kind", "metadata", "spec", "status")
-	metadataFields = document.NewFields("name", "namespace", "generateName", "uid", "resourceVersion", "generation", "creationTimestamp",
-		"deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences", "managedFields")
+	metadataFields = document.NewFields("name", "namespace", "generateName", "uid", "resourceVersion", "generation",
+		"creationTimestamp",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences",
+		"managedFields")
 )
 
 // An Identity names an object of Kubernetes' form by its own members.
@@ -65,7 +67,8 @@ func (d *Identity) CheckType(w *Write) error {
 		return status.BadRequest("the API version in the data (%.253s) does not match the expected API version (%s)", d.APIVersion, GroupVersion(&w.Info))
 	}
 	if r := w.Resource; d.Kind != "" && r != nil && d.Kind != r.Names.Kind {
-		return status.BadRequest("the kind in the data (%.253s) does not match the expected kind (%s)", d.Kind, r.Names.Kind)
+		return status.BadRequest("the kind in the data (%.253s) does not match the expected kind (%s)", d.Kind,
+			r.Names.Kind)
 	}
 	return nil
 }
@@ -102,7 +105,8 @@ func (d *Identity) CheckMetadata(w *Write) error {
 		return status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if w.Info.Name != "" && d.Name != "" && d.Name != w.Info.Name {
-		return status.BadRequest("the name of the object (%.253s) does not match the name on the URL (%s)", d.Name, w.Info.Name)
+		return status.BadRequest("the name of the object (%.253s) does not match the name on the URL (%s)", d.Name,
+			w.Info.Name)
 	}
 	if w.Info.Verb == resource.VerbCreate && w.Info.Name == "" {
 		w.Info.Name = d.Name
@@ -161,7 +165,8 @@ func CompleteBare(w *Write) error {
 	if !found || at.Kind() == document.Null || w.Info.Name != "" && w.Resource.Writes.NameMayChange {
 		return nil
 	}
-	if stored, _ := Find(w.Existing.Root(), w.Resource.Fields.Name); w.Info.Verb == resource.VerbPatch && stored.Valid() && document.EqualNodes(at, stored) {
+	if stored, _ := Find(w.Existing.Root(), w.Resource.Fields.Name); w.Info.Verb == resource.VerbPatch &&
+		stored.Valid() && document.EqualNodes(at, stored) {
 		return nil // which the patch did not change, whatever it is
 	}
 	var name string
@@ -174,7 +179,8 @@ func CompleteBare(w *Write) error {
 		return status.BadRequest("`%s` must be a string without NUL characters", at.Path())
 	}
 	if w.Info.Name != "" && name != w.Info.Name {
-		return status.BadRequest("the name of the object (%.253s) does not match the name on the URL (%s)", name, w.Info.Name)
+		return status.BadRequest("the name of the object (%.253s) does not match the name on the URL (%s)", name,
+			w.Info.Name)
 	}
 	w.Info.Name = name
 	return nil

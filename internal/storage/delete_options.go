@@ -17,7 +17,8 @@ var deleteOptions = []byte(`{"kind":"DeleteOptions","apiVersion":"v1"}`)
 
 // deleteOptionFields are the members of DeleteOptions. What Kubernetes ignores is ignored, but not what was
 // meant to be one of these: a precondition that is not read lets everything pass.
-var deleteOptionFields = document.NewFields("kind", "apiVersion", "gracePeriodSeconds", "preconditions", "orphanDependents", "propagationPolicy",
+var deleteOptionFields = document.NewFields("kind", "apiVersion", "gracePeriodSeconds", "preconditions",
+	"orphanDependents", "propagationPolicy",
 	"dryRun", "ignoreStoreReadErrorWithClusterBreakingPotential")
 
 var preconditionFields = document.NewFields("uid", "resourceVersion")

@@ -116,23 +116,11 @@ func (k *kept) room(n int) {
 	k.edited = make([]byte, 0, n+n/8) // for the next one, which may be a little larger
 }
 
-// keptBytes is the size up to which a buffer is kept for the next request. Up to sharedBytes any
-// request may use it, until the garbage collector takes it.
-const (
-	keptBytes   = 64 << 10
-	sharedBytes = 4 << 20
-)
+// sharedBytes is the size up to which any request may use a buffer, until the garbage collector takes it.
+const sharedBytes = 4 << 20
 
 // largeBuffers are of more than keptBytes.
 var largeBuffers sync.Pool // of *[]byte
-
-// Kept empties a buffer for the next request, or drops one that is too large to be kept.
-func Kept(b []byte) []byte {
-	if cap(b) > keptBytes {
-		return nil
-	}
-	return b[:0]
-}
 
 // A Sink takes messages that are not sent, because the request is only explained. What the gateway
 // itself asks for on the way, reads and dry runs, is sent.
@@ -251,9 +239,11 @@ const Via = "admission-gateway"
 
 var (
 	// preconditions are the client's own.
-	preconditions = message.Fields(message.FieldIfMatch, message.FieldIfNoneMatch, message.FieldIfModifiedSince, message.FieldIfUnmodifiedSince)
+	preconditions = message.Fields(message.FieldIfMatch, message.FieldIfNoneMatch, message.FieldIfModifiedSince,
+		message.FieldIfUnmodifiedSince)
 	// aboutBody are the fields of the client's head that describe the body it sent or expects.
-	aboutBody = preconditions | message.Fields(message.FieldContentType, message.FieldContentEncoding, message.FieldAccept,
+	aboutBody = preconditions | message.Fields(message.FieldContentType, message.FieldContentEncoding,
+		message.FieldAccept,
 		message.FieldAcceptEncoding, message.FieldRange, message.FieldIfRange, message.FieldDigest)
 	// aboutBytes are the client's wishes about the very bytes of an answer.
 	aboutBytes = message.Fields(message.FieldAcceptEncoding, message.FieldRange, message.FieldIfRange)
@@ -304,7 +294,8 @@ func (e *Exchanges) Send(b *Backend, m *Message) error {
 	}
 	makeHead(e, f)
 	e.try.call = upstream.Request{
-		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe, Whole: m.Whole,
+		Head: e.memory().head, Body: m.Body, HeadOnly: e.IsHead() && m.Method == nil, Idempotent: m.IsSafe,
+		Whole:    m.Whole,
 		Deadline: e.Deadline(), RunsOn: m.MustEnd, Outlives: e.outlives(m), IsWatch: m.IsWatch,
 	}
 	e.try.nature = Safe
@@ -345,7 +336,8 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	f := e.forwarding(m)
 	f.Extra = e.try.extra[:0]
 	if protocol != nil {
-		f.Extra = append(f.Extra, message.Header{Name: nameConnection, Value: nameUpgrade}, message.Header{Name: nameUpgrade, Value: protocol})
+		f.Extra = append(f.Extra, message.Header{Name: nameConnection, Value: nameUpgrade},
+			message.Header{Name: nameUpgrade, Value: protocol})
 	}
 	if !e.Memory.MaySend() {
 		return nil, e.Exhausted() // what policies have judged may not be whole
@@ -353,8 +345,9 @@ func (e *Exchanges) Connect(b *Backend, m *Message, protocol []byte) (*upstream.
 	f.SendsTrailers = m.Upload != nil && b.Client.MaySendTrailers()
 	makeHead(e, f)
 	e.try.call = upstream.Request{
-		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol, Idempotent: m.IsSafe,
-		IsCall: e.IsLastingCall(), Outlives: m.Upload == nil && protocol == nil && e.outlives(m),
+		Head: e.memory().head, Body: m.Body, Upload: m.Upload, HeadOnly: e.IsHead(), Upgrade: protocol,
+		Idempotent: m.IsSafe,
+		IsCall:     e.IsLastingCall(), Outlives: m.Upload == nil && protocol == nil && e.outlives(m),
 	}
 	e.callBy = e.deadlineOfCall()
 	if protocol == nil {
@@ -407,7 +400,8 @@ func (e *Exchanges) SendPart(b *Backend, target, body []byte, answer *message.Re
 	f.Skip |= aboutBody
 	f.Extra = append(e.try.extra[:0], message.Header{Name: nameContentType, Value: valueJSON})
 	makeHead(e, f)
-	e.try.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline(), Outlives: e.outlives(&Message{})}
+	e.try.call = upstream.Request{Head: e.memory().head, Body: body, Whole: l.Body, Deadline: e.Deadline(),
+		Outlives: e.outlives(&Message{})}
 	e.try.nature = Once
 	e.Memory.Rest()
 	return e.do(b, b.Client, answer)

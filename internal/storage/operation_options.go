@@ -18,7 +18,8 @@ import (
 // of the query and of the body of a deletion. It is invalid if the operation has none. It is made
 // on the first call, so that it costs nothing if no policy reads it. complete completes the options
 // of a deletion as the server does before its admission; nil does nothing.
-func (w *Write) OperationOptions(operation admission.Operation, l *Limits, complete func(*metav1.DeleteOptions)) (document.Node, error) {
+func (w *Write) OperationOptions(operation admission.Operation, l *Limits, complete func(*metav1.DeleteOptions)) (
+	document.Node, error) {
 	if w.shownOptions.document != nil && w.shownOptions.of == operation {
 		return w.shownOptions.document.Root(), nil
 	}

@@ -82,13 +82,15 @@ func (e *Exchanges) askAsClient(target []byte, whole int64) {
 
 // callToRead makes the call of a read whose head is made.
 func (e *Exchanges) callToRead(whole int64) {
-	e.try.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory, Deadline: e.Deadline()}
+	e.try.call = upstream.Request{Head: e.memory().head, Idempotent: true, Whole: whole, Memory: e.Memory,
+		Deadline: e.Deadline()}
 }
 
 // ReadOwn reads what is stored at a target by the gateway's own account, or as the client if there is none. The rule
 // is what the backend needs to let the account read it for the subject. An explanation shows what was read, so that
 // it is read as the client too. The answer is valid until the next such read.
-func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, of *Subject, l *Limits) (*message.Response, error) {
+func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, of *Subject,
+	l *Limits) (*message.Response, error) {
 	a := b.Account
 	if a == nil {
 		return e.ReadStored(b, target, l)
@@ -138,7 +140,8 @@ func (e *Exchanges) ReadOwn(b *Backend, target []byte, rule status.AccessRule, o
 var named = [...]struct {
 	field message.Field
 	name  string
-}{{message.FieldXRequestID, "X-Request-Id: "}, {message.FieldTraceparent, "traceparent: "}, {message.FieldTracestate, "tracestate: "}}
+}{{message.FieldXRequestID, "X-Request-Id: "}, {message.FieldTraceparent, "traceparent: "},
+	{message.FieldTracestate, "tracestate: "}}
 
 // appendNames appends the lines by which the client itself names its request, but for those that are not the
 // backend's to see.
@@ -201,13 +204,15 @@ func (e *Exchanges) DryRunOf(b *Backend, target, body []byte, l *Limits) (*messa
 func (e *Exchanges) dryRun(b *Backend, target, body, contentType []byte, l *Limits) (*message.Response, error) {
 	f := e.forwarding(&Message{Target: target, Body: body})
 	f.Skip |= message.Fields(message.FieldAccept, message.FieldAcceptEncoding)
-	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON},
+		message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	if contentType != nil {
 		f.Skip |= message.Fields(message.FieldContentType)
 		f.Extra = append(f.Extra, message.Header{Name: nameContentType, Value: contentType})
 	}
 	makeHead(e, f)
-	e.try.call = upstream.Request{Head: e.memory().head, Body: body, Idempotent: true, Whole: 2 * l.Body, Memory: e.Memory, Deadline: e.Deadline()}
+	e.try.call = upstream.Request{Head: e.memory().head, Body: body, Idempotent: true, Whole: 2 * l.Body,
+		Memory: e.Memory, Deadline: e.Deadline()}
 	e.isPreviewed = true
 	return &e.memory().preview, e.ask(b, b.Client, &e.memory().preview)
 }
@@ -268,7 +273,8 @@ func warningsOf(m *message.Response) []string {
 func (e *Exchanges) OwnHead(target []byte) []byte {
 	f := e.forwarding(&Message{Method: methodGet, Target: target})
 	f.Skip |= aboutBody
-	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
+	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON},
+		message.Header{Name: nameAcceptEncoding, Value: valueIdentity})
 	return e.Head.AppendForward(nil, f)
 }
 
@@ -277,7 +283,8 @@ func (e *Exchanges) OwnHead(target []byte) []byte {
 func (e *Exchanges) OwnPostHead(authorization []byte) []byte {
 	f := e.forwarding(&Message{})
 	f.Skip |= aboutBody | message.Fields(message.FieldAccept, message.FieldAcceptEncoding)
-	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON}, message.Header{Name: nameContentType, Value: valueJSON})
+	f.Extra = append(e.try.extra[:0], message.Header{Name: nameAccept, Value: valueJSON},
+		message.Header{Name: nameContentType, Value: valueJSON})
 	if authorization != nil {
 		f.Extra = append(f.Extra, message.Header{Name: nameAuthorization, Value: authorization})
 	}

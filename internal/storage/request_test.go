@@ -17,7 +17,8 @@ import (
 func TestReset(t *testing.T) {
 	r := &Request{}
 	of := []reflect.Value{testutil.Fill(r), testutil.Fill(&r.Subject), testutil.Fill(&r.Exchanges)}
-	r.Info, r.Started, r.deadline, r.lock = resource.Info{Verb: resource.VerbGet}, time.Now(), time.Now(), ObjectLock{shard: &lockShard{}}
+	r.Info, r.Started, r.deadline, r.lock = resource.Info{Verb: resource.VerbGet}, time.Now(), time.Now(),
+		ObjectLock{shard: &lockShard{}}
 	r.From.Host, r.try.call.Whole, r.try.extra[0] = "a", 1, message.Header{Name: []byte("a")}
 	r.try.forward.IsChunked = true
 	r.Response.StartJSON(200, nil, []byte("{}"))
@@ -59,7 +60,8 @@ func TestDeadline(t *testing.T) {
 		{resource.Options{Timeout: time.Second, Watch: true}, time.Time{}},
 	} {
 		r := &Request{Exchanges: Exchanges{Started: began}}
-		r.SetSubject(&resource.Info{Options: resource.Options{Timeout: time.Hour}}, nil) // of a target that is rewritten
+		// of a target that is rewritten
+		r.SetSubject(&resource.Info{Options: resource.Options{Timeout: time.Hour}}, nil)
 		r.SetSubject(&resource.Info{Options: c.options}, nil)
 		if got := r.Deadline(); !got.Equal(c.want) {
 			t.Errorf("with %+v the deadline is %s, not %s", c.options, got, c.want)
@@ -83,7 +85,8 @@ func TestNothingIsSentWithoutMemory(t *testing.T) {
 	_, connected := e.Connect(b, &Message{}, nil)
 	_, asked := e.DryRun(b, nil, nil, e.Limits)
 	for name, err := range map[string]error{
-		"a message": e.Send(b, &Message{}), "a part": e.SendPart(b, nil, nil, &message.Response{}, e.Limits), "a tunnel": connected, "a question": asked,
+		"a message": e.Send(b, &Message{}), "a part": e.SendPart(b, nil, nil, &message.Response{}, e.Limits),
+		"a tunnel": connected, "a question": asked,
 	} {
 		if err != refused {
 			t.Errorf("%s: %v", name, err)

@@ -233,7 +233,8 @@ func (w *Write) Refused(code int) Refusal {
 // succeeded, whoever wrote the object.
 func (w *Write) IsRepeatable() bool {
 	head := w.Exchanges.Head
-	if w.IsPinned || head.Has(message.FieldIfMatch) || head.Has(message.FieldIfNoneMatch) || head.Has(message.FieldIfUnmodifiedSince) {
+	if w.IsPinned || head.Has(message.FieldIfMatch) || head.Has(message.FieldIfNoneMatch) ||
+		head.Has(message.FieldIfUnmodifiedSince) {
 		return false
 	}
 	switch w.Info.Verb {
@@ -245,17 +246,6 @@ func (w *Write) IsRepeatable() bool {
 		return w.Options == nil || w.Options.Preconditions == nil
 	}
 	return false
-}
-
-// A Retry says when a request is sent again, beside what an upstream.Client does by itself, and as far as it may
-// arrive twice.
-type Retry struct {
-	// Codes are those of answers after which it is. It is after a failure to get an answer too.
-	Codes []int
-	// Attempts are how often it is sent again at most, Backoff how long the first pause lasts. Each further one lasts
-	// twice as long.
-	Attempts int
-	Backoff  time.Duration
 }
 
 // defaultBackoff and maxBackoff bound the pauses between attempts.

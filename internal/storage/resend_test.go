@@ -50,7 +50,8 @@ func TestSequels(t *testing.T) {
 		var answer message.Response
 		answer.Start(tt.code)
 		end := endingOf(&answer, tt.err, codes, tt.isRepeated)
-		for nature, want := range map[Nature]sequel{Once: tt.once, Safe: tt.safe, Repeatable: tt.repeatable, Unrepeatable: tt.unrepeatable} {
+		for nature, want := range map[Nature]sequel{Once: tt.once, Safe: tt.safe, Repeatable: tt.repeatable,
+			Unrepeatable: tt.unrepeatable} {
 			if got := sequels[nature][end]; got != want {
 				t.Errorf("%s: a request of the nature %d leads to %d, want %d", tt.name, nature, got, want)
 			}
@@ -60,15 +61,19 @@ func TestSequels(t *testing.T) {
 
 // TestNatures: what may arrive twice follows from the client's method and its preconditions.
 func TestNatures(t *testing.T) {
-	for method, want := range map[string][3]Nature{ // without more, with a precondition, with another method in a header
+	for method, want := range map[string][3]Nature{
+		// without more, with a precondition, with another method in a header
 		"GET": {Safe, Safe, Safe}, "HEAD": {Safe, Safe, Safe}, "OPTIONS": {Safe, Safe, Safe},
 		"PUT": {Repeatable, Once, Unrepeatable}, "DELETE": {Repeatable, Once, Unrepeatable},
-		"POST": {Unrepeatable, Once, Unrepeatable}, "PATCH": {Unrepeatable, Once, Unrepeatable}, "PURGE": {Unrepeatable, Once, Unrepeatable},
+		"POST": {Unrepeatable, Once, Unrepeatable}, "PATCH": {Unrepeatable, Once, Unrepeatable},
+		"PURGE": {Unrepeatable, Once, Unrepeatable},
 	} {
-		for i, lines := range [][]string{{""}, {"If-Match: \"1\"\r\n", "If-None-Match: *\r\n", "If-Unmodified-Since: Sat, 29 Oct 1994 19:43:31 GMT\r\n"}, {"X-HTTP-Method-Override: PATCH\r\n"}} {
+		for i, lines := range [][]string{{""}, {"If-Match: \"1\"\r\n", "If-None-Match: *\r\n",
+			"If-Unmodified-Since: Sat, 29 Oct 1994 19:43:31 GMT\r\n"}, {"X-HTTP-Method-Override: PATCH\r\n"}} {
 			for _, line := range lines {
 				var head message.Head
-				if err := head.Parse([]byte(method+" /a HTTP/1.1\r\nHost: a\r\n"+line+"\r\n"), &message.Options{}); err != nil {
+				if err := head.Parse([]byte(method+" /a HTTP/1.1\r\nHost: a\r\n"+line+"\r\n"),
+					&message.Options{}); err != nil {
 					t.Fatal(err)
 				}
 				if got := natureOf([]byte(method), &head); got != want[i] {
@@ -88,11 +93,16 @@ func TestRefusals(t *testing.T) {
 		code        int
 		want        string // of each pin: '-' none, o outdated, t taken, a absent
 	}{
-		{resource.VerbCreate, false, 409, "-----"}, {resource.VerbCreate, true, 409, "ttttt"}, {resource.VerbCreate, false, 412, "-oto-"},
-		{resource.VerbUpdate, false, 409, "---oo"}, {resource.VerbUpdate, false, 412, "-ooo-"}, {resource.VerbUpdate, false, 404, "aaaaa"},
-		{resource.VerbPatch, false, 409, "---oo"}, {resource.VerbPatch, false, 412, "-ooo-"}, {resource.VerbPatch, false, 422, "-----"},
-		{resource.VerbDelete, false, 404, "aaaaa"}, {resource.VerbDelete, false, 410, "aaaaa"}, {resource.VerbDelete, false, 409, "---oo"},
-		{resource.VerbDelete, false, 412, "-ooo-"}, {resource.VerbDelete, false, 500, "-----"}, {resource.VerbUpdate, false, 200, "-----"},
+		{resource.VerbCreate, false, 409, "-----"}, {resource.VerbCreate, true, 409, "ttttt"},
+		{resource.VerbCreate, false, 412, "-oto-"},
+		{resource.VerbUpdate, false, 409, "---oo"}, {resource.VerbUpdate, false, 412, "-ooo-"},
+		{resource.VerbUpdate, false, 404, "aaaaa"},
+		{resource.VerbPatch, false, 409, "---oo"}, {resource.VerbPatch, false, 412, "-ooo-"},
+		{resource.VerbPatch, false, 422, "-----"},
+		{resource.VerbDelete, false, 404, "aaaaa"}, {resource.VerbDelete, false, 410, "aaaaa"},
+		{resource.VerbDelete, false, 409, "---oo"},
+		{resource.VerbDelete, false, 412, "-ooo-"}, {resource.VerbDelete, false, 500, "-----"},
+		{resource.VerbUpdate, false, 200, "-----"},
 	} {
 		got := ""
 		for _, pin := range pins {

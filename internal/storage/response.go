@@ -146,3 +146,14 @@ type Editor interface {
 	// Release gives all memory back.
 	Release()
 }
+
+// keptBytes is the size up to which a buffer is kept for the next request.
+const keptBytes = 64 << 10
+
+// Kept empties a buffer for the next request, or drops one that is too large to be kept.
+func Kept(b []byte) []byte {
+	if cap(b) > keptBytes {
+		return nil
+	}
+	return b[:0]
+}

@@ -39,7 +39,8 @@ func (w *Write) Reveal(validates bool) {
 	}
 	root := w.Object.Root()
 	metadata, found := root.Get("metadata")
-	if root.Kind() != document.Object || found && metadata.Kind() != document.Object && metadata.Kind() != document.Null {
+	if root.Kind() != document.Object || found && metadata.Kind() != document.Object &&
+		metadata.Kind() != document.Null {
 		return
 	}
 	namespace, name := UnsaidNamespace(metadata, &w.Info), ""

@@ -14,27 +14,39 @@ import (
 // Policies see the namespace, and a generated name when they validate; what is sent is what the client sent, with
 // what policies edited in between.
 func TestReveal(t *testing.T) {
-	pods := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Namespace: "team-a", Verb: resource.VerbCreate}
+	pods := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Namespace: "team-a",
+		Verb: resource.VerbCreate}
 	token := pods
 	token.Resource, token.Subresource, token.Name = "serviceaccounts", "token", "s1"
 	named := pods
 	named.Name = "p"
-	namespaces := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "namespaces", Verb: resource.VerbCreate}
+	namespaces := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "namespaces",
+		Verb: resource.VerbCreate}
 	made := regexp.MustCompile(`gen-[a-z0-9]{5}`)
 	for _, c := range []struct {
-		info                                resource.Info
-		body, mutating, validating, labeled string // what policies see, and what is sent of an object that one of them labels
+		info resource.Info
+		// what policies see, and what is sent of an object that one of them labels
+		body, mutating, validating, labeled string
 	}{
-		{named, ` { "metadata" : { "name":"p" } , "spec":{} } `, ` { "metadata" : { "name":"p","namespace":"team-a" } , "spec":{} } `,
-			` { "metadata" : { "name":"p","namespace":"team-a" } , "spec":{} } `, ` { "metadata" : { "name":"p","labels":{} } , "spec":{} } `},
+		{named, ` { "metadata" : { "name":"p" } , "spec":{} } `,
+			` { "metadata" : { "name":"p","namespace":"team-a" } , "spec":{} } `,
+			` { "metadata" : { "name":"p","namespace":"team-a" } , "spec":{} } `,
+			` { "metadata" : { "name":"p","labels":{} } , "spec":{} } `},
 		{pods, `{"metadata":{"generateName":"gen-"}}`, `{"metadata":{"generateName":"gen-","namespace":"team-a"}}`,
-			`{"metadata":{"generateName":"gen-","namespace":"team-a","name":"gen-*"}}`, `{"metadata":{"generateName":"gen-","labels":{}}}`},
-		{pods, `{"metadata":{"generateName":"gen-","name":null,"namespace":""}}`, `{"metadata":{"generateName":"gen-","name":null,"namespace":"team-a"}}`,
-			`{"metadata":{"generateName":"gen-","name":"gen-*","namespace":"team-a"}}`, `{"metadata":{"generateName":"gen-","name":null,"namespace":"","labels":{}}}`},
-		{pods, `{"spec":{}}`, `{"spec":{},"metadata":{"namespace":"team-a"}}`, `{"spec":{},"metadata":{"namespace":"team-a"}}`, `{"spec":{},"metadata":{"labels":{}}}`},
-		{pods, `{"metadata":null}`, `{"metadata":{"namespace":"team-a"}}`, `{"metadata":{"namespace":"team-a"}}`, `{"metadata":{"labels":{}}}`},
-		{token, `{"spec":{}}`, `{"spec":{},"metadata":{"namespace":"team-a"}}`, `{"spec":{},"metadata":{"namespace":"team-a","name":"s1"}}`, `{"spec":{},"metadata":{"labels":{}}}`},
-		{namespaces, `{"metadata":{"generateName":"gen-"}}`, `{"metadata":{"generateName":"gen-"}}`, `{"metadata":{"generateName":"gen-","name":"gen-*"}}`,
+			`{"metadata":{"generateName":"gen-","namespace":"team-a","name":"gen-*"}}`,
+			`{"metadata":{"generateName":"gen-","labels":{}}}`},
+		{pods, `{"metadata":{"generateName":"gen-","name":null,"namespace":""}}`,
+			`{"metadata":{"generateName":"gen-","name":null,"namespace":"team-a"}}`,
+			`{"metadata":{"generateName":"gen-","name":"gen-*","namespace":"team-a"}}`,
+			`{"metadata":{"generateName":"gen-","name":null,"namespace":"","labels":{}}}`},
+		{pods, `{"spec":{}}`, `{"spec":{},"metadata":{"namespace":"team-a"}}`,
+			`{"spec":{},"metadata":{"namespace":"team-a"}}`, `{"spec":{},"metadata":{"labels":{}}}`},
+		{pods, `{"metadata":null}`, `{"metadata":{"namespace":"team-a"}}`, `{"metadata":{"namespace":"team-a"}}`,
+			`{"metadata":{"labels":{}}}`},
+		{token, `{"spec":{}}`, `{"spec":{},"metadata":{"namespace":"team-a"}}`,
+			`{"spec":{},"metadata":{"namespace":"team-a","name":"s1"}}`, `{"spec":{},"metadata":{"labels":{}}}`},
+		{namespaces, `{"metadata":{"generateName":"gen-"}}`, `{"metadata":{"generateName":"gen-"}}`,
+			`{"metadata":{"generateName":"gen-","name":"gen-*"}}`,
 			`{"metadata":{"generateName":"gen-","labels":{}}}`},
 		{pods, `[]`, `[]`, `[]`, `[]`},
 		{pods, `{"metadata":7}`, `{"metadata":7}`, `{"metadata":7}`, `{"metadata":7}`},
@@ -44,7 +56,8 @@ func TestReveal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &Write{Subject: Subject{Info: c.info}, Exchanges: &Exchanges{}, Body: Body{Object: d, Source: []byte(c.body)}}
+			w := &Write{Subject: Subject{Info: c.info}, Exchanges: &Exchanges{},
+				Body: Body{Object: d, Source: []byte(c.body)}}
 			w.Reveal(false)
 			if got := string(d.AppendTo(nil)); got != c.mutating {
 				t.Errorf("%s: policies change %s, want %s", c.body, got, c.mutating)
@@ -71,7 +84,8 @@ func TestReveal(t *testing.T) {
 // TestRevealType: policies see the kind that the API server gives an object which says none, and the server gets what
 // the client wrote.
 func TestRevealType(t *testing.T) {
-	info := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Subresource: "eviction", Name: "p", Verb: resource.VerbCreate}
+	info := resource.Info{IsResource: true, APIPrefix: "api", Version: "v1", Resource: "pods", Subresource: "eviction",
+		Name: "p", Verb: resource.VerbCreate}
 	served := &discovery.Resource{Kind: schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "Eviction"}}
 	for _, c := range []struct{ body, seen string }{
 		{` {"deleteOptions":{}} `, ` {"deleteOptions":{},"apiVersion":"policy/v1","kind":"Eviction"} `},
@@ -83,7 +97,8 @@ func TestRevealType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &Write{Subject: Subject{Info: info, Served: served}, Exchanges: &Exchanges{}, Body: Body{Object: d, Source: []byte(c.body)}}
+		w := &Write{Subject: Subject{Info: info, Served: served}, Exchanges: &Exchanges{},
+			Body: Body{Object: d, Source: []byte(c.body)}}
 		w.Reveal(true)
 		if got := string(d.AppendTo(nil)); got != c.seen {
 			t.Errorf("%s: policies see %s, want %s", c.body, got, c.seen)

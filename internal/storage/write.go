@@ -190,7 +190,8 @@ func (w *Write) BeginPart(of *Write) {
 
 // Release gives the documents back.
 func (w *Write) Release() {
-	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object, &w.shownOptions.document} {
+	for _, d := range [...]**document.Document{&w.Object, &w.Patch, &w.Result, &w.Existing.Object,
+		&w.shownOptions.document} {
 		if *d != nil {
 			(*d).Release()
 			*d = nil

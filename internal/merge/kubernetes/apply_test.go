@@ -55,11 +55,13 @@ func TestApplyLikeKubernetes(t *testing.T) {
 		var want runtime.Object
 		if wantErr == nil {
 			want, wantErr = patch.ApplyStructuredMergeDiff(later,
-				&unstructured.Unstructured{Object: decode(t, objectText)}, &unstructured.Unstructured{Object: decode(t, configurationText)})
+				&unstructured.Unstructured{Object: decode(t, objectText)},
+				&unstructured.Unstructured{Object: decode(t, configurationText)})
 		}
 		switch {
 		case (err == nil) != (wantErr == nil):
-			t.Fatalf("one of them fails:\nobject %s\nconfiguration %s\ngot  %v\nwant %v", objectText, configurationText, err, wantErr)
+			t.Fatalf("one of them fails:\nobject %s\nconfiguration %s\ngot  %v\nwant %v", objectText, configurationText,
+				err, wantErr)
 		case err != nil:
 			refused++
 			// A value is shown as it is written, not as Go holds it, and atomics come in any order there.
@@ -67,7 +69,8 @@ func TestApplyLikeKubernetes(t *testing.T) {
 				t.Fatalf("they fail for different reasons:\ngot  %v\nwant %v", err, wantErr)
 			}
 		case !reflect.DeepEqual(decode(t, got), decode(t, encode(t, want))):
-			t.Fatalf("they differ:\nobject %s\nconfiguration %s\ngot  %s\nwant %s", objectText, configurationText, got, encode(t, want))
+			t.Fatalf("they differ:\nobject %s\nconfiguration %s\ngot  %s\nwant %s", objectText, configurationText, got,
+				encode(t, want))
 		default:
 			merged++
 			newer += min(added, 1)
@@ -120,15 +123,19 @@ func laterTypes(s *schema.Schema) *schema.Schema {
 		{Name: laterMap, Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: textRef}}}},
 		{Name: laterBlock, Type: schema.TypeRef{NamedType: &block}},
 		{Name: laterItems, Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{
-			ElementType: schema.TypeRef{NamedType: &item}, ElementRelationship: schema.Associative, Keys: []string{"name"},
+			ElementType: schema.TypeRef{NamedType: &item}, ElementRelationship: schema.Associative,
+			Keys: []string{"name"},
 		}}}},
-		{Name: laterSet, Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: textRef, ElementRelationship: schema.Associative}}}},
+		{Name: laterSet, Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: textRef,
+			ElementRelationship: schema.Associative}}}},
 	}
-	later := &schema.Schema{Types: []schema.TypeDef{{Name: block, Atom: structOf(schema.Atomic)}, {Name: item, Atom: structOf(schema.Separable)}}}
+	later := &schema.Schema{Types: []schema.TypeDef{{Name: block, Atom: structOf(schema.Atomic)},
+		{Name: item, Atom: structOf(schema.Separable)}}}
 	for _, d := range s.Types {
 		if m := d.Map; m != nil && !strings.HasPrefix(d.Name, "__") {
 			d.Map = &schema.Map{
-				Fields: append(slices.Clone(m.Fields), further...), Unions: m.Unions, ElementType: m.ElementType, ElementRelationship: m.ElementRelationship,
+				Fields: append(slices.Clone(m.Fields), further...), Unions: m.Unions, ElementType: m.ElementType,
+				ElementRelationship: m.ElementRelationship,
 			}
 		}
 		later.Types = append(later.Types, d)
@@ -158,7 +165,8 @@ func addLater(g mergetest.Generator, t *merge.Type, v any, added *int) {
 		block := map[string]any{"name": "x", "value": "y"}
 		name := []string{laterText, laterMap, laterBlock, laterItems, laterSet}[g.IntN(5)]
 		v[name] = map[string]any{
-			laterText: "x", laterMap: map[string]any{"k": "x"}, laterBlock: block, laterItems: []any{block}, laterSet: []any{"x", "y"},
+			laterText: "x", laterMap: map[string]any{"k": "x"}, laterBlock: block, laterItems: []any{block},
+			laterSet: []any{"x", "y"},
 		}[name]
 	case []any:
 		for _, item := range v {

@@ -45,7 +45,8 @@ func TypeOfResource(r schema.GroupVersionResource) *merge.Type {
 		if !ok || t.Object == nil || t.Object.Member("kind") == nil {
 			continue
 		}
-		if plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: kind}); plural == r {
+		if plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: r.Group, Version: r.Version,
+			Kind: kind}); plural == r {
 			return t
 		}
 	}

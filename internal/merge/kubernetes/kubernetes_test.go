@@ -41,7 +41,8 @@ func TestFile(t *testing.T) {
 func TestKinds(t *testing.T) {
 	found := 0
 	for kind := range scheme.Scheme.AllKnownTypes() {
-		named := strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") || kind.Version == runtime.APIVersionInternal
+		named := strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") ||
+			kind.Version == runtime.APIVersionInternal
 		if !named && TypeOf(kind) != nil {
 			found++
 		}
@@ -50,8 +51,10 @@ func TestKinds(t *testing.T) {
 		t.Errorf("only %d kinds", found)
 	}
 	for _, kind := range []runtimeschema.GroupVersionKind{
-		{Version: "v1", Kind: "Pod"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "internal.apiserver.k8s.io", Version: "v1alpha1", Kind: "StorageVersion"},
+		{Version: "v1", Kind: "Pod"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "internal.apiserver.k8s.io",
+			Version: "v1alpha1", Kind: "StorageVersion"},
 	} {
 		if TypeOf(kind) == nil {
 			t.Errorf("no type of %v", kind)
@@ -90,7 +93,8 @@ func generate(t *testing.T) string {
 		if _, ok := w.types.FindNamedType(name); !ok {
 			continue
 		}
-		if group, ok := strings.CutSuffix(short(name), "."+kind.Version+"."+kind.Kind); ok && !strings.HasPrefix(group, "meta") {
+		if group, ok := strings.CutSuffix(short(name), "."+kind.Version+"."+kind.Kind); ok && !strings.HasPrefix(group,
+			"meta") {
 			groups[kind.Group] = group
 		}
 		o, err := scheme.Scheme.New(kind)
@@ -215,7 +219,8 @@ func (w *writer) typeRef(t *testing.T, r schema.TypeRef) string {
 	t.Helper()
 	prefix := ""
 	if r.ElementRelationship != nil {
-		prefix = map[schema.ElementRelationship]string{schema.Separable: "+", schema.Atomic: "!"}[*r.ElementRelationship]
+		prefix = map[schema.ElementRelationship]string{schema.Separable: "+",
+			schema.Atomic: "!"}[*r.ElementRelationship]
 	}
 	if r.NamedType != nil {
 		switch *r.NamedType {
@@ -229,7 +234,8 @@ func (w *writer) typeRef(t *testing.T, r schema.TypeRef) string {
 	a := r.Inlined
 	switch {
 	case a.Scalar != nil && a.List == nil && a.Map == nil:
-		return map[schema.Scalar]string{schema.Numeric: "number", schema.String: "string", schema.Boolean: "boolean", schema.Untyped: "any"}[*a.Scalar]
+		return map[schema.Scalar]string{schema.Numeric: "number", schema.String: "string", schema.Boolean: "boolean",
+			schema.Untyped: "any"}[*a.Scalar]
 	case a.Scalar != nil && a.List != nil && a.Map != nil && *a.Map.ElementType.NamedType == "__untyped_deduced_":
 		return "deduced"
 	case a.List != nil:

@@ -43,7 +43,8 @@ func differences(g reflect.Type, s spec.Schema, at string, around []reflect.Type
 	switch g {
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
 		want, format = "string", "date-time"
-	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[intstr.IntOrString](), reflect.TypeFor[runtime.RawExtension]():
+	case reflect.TypeFor[resource.Quantity](), reflect.TypeFor[intstr.IntOrString](),
+		reflect.TypeFor[runtime.RawExtension]():
 		format = "int-or-string"
 	case reflect.TypeFor[metav1.FieldsV1]():
 		want = "object"
@@ -68,7 +69,8 @@ func differences(g reflect.Type, s spec.Schema, at string, around []reflect.Type
 	if got := strings.Join(s.Type, ","); got != want || s.Format != format {
 		return []string{fmt.Sprintf("%s: is %q %q, want %q %q (%v)", at, got, s.Format, want, format, g)}
 	}
-	if format == "int-or-string" || format == "date-time" || g == reflect.TypeFor[metav1.FieldsV1]() || slices.Contains(around, g) {
+	if format == "int-or-string" || format == "date-time" || g == reflect.TypeFor[metav1.FieldsV1]() ||
+		slices.Contains(around, g) {
 		return nil
 	}
 	around = append(slices.Clip(around), g)

@@ -15,10 +15,10 @@ import (
 //	NAME object [atomic]      a type whose fields follow, each in a line that begins with a tab:
 //	  FIELD TYPE [default=JSON] [merge[=KEY]] [replace]
 //
-// and a TYPE is number, string, boolean, any, opaque, deduced, the NAME of a type (after '+' or '!' as an object that is
-// merged member by member or as a whole, whatever the type says), []TYPE for a list that is one value, [*]TYPE for a set,
-// [KEY,...]TYPE for a list whose items are told apart by keys, {}TYPE for a map and {!}TYPE for a map that is one value. A
-// field named * stands for all that are not named.
+// and a TYPE is number, string, boolean, any, opaque, deduced, the NAME of a type (after '+' or '!' as an object that
+// is merged member by member or as a whole, whatever the type says), []TYPE for a list that is one value, [*]TYPE for a
+// set, [KEY,...]TYPE for a list whose items are told apart by keys, {}TYPE for a map and {!}TYPE for a map that is one
+// value. A field named * stands for all that are not named.
 type file struct {
 	groups map[string]string // prefixes by API groups
 	types  map[string]*merge.Type

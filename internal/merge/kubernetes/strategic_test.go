@@ -68,8 +68,10 @@ func cleanValue(v any) {
 
 // ofLibrary reports the failures that only arise because the library knows nothing but structs.
 func ofLibrary(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "unable to find api field") || strings.Contains(err.Error(), "data type is not struct") ||
-		strings.Contains(err.Error(), "no elements in any of the given slices") || strings.Contains(err.Error(), "expected slice or array type") ||
+	return err != nil && (strings.Contains(err.Error(), "unable to find api field") ||
+		strings.Contains(err.Error(), "data type is not struct") ||
+		strings.Contains(err.Error(), "no elements in any of the given slices") ||
+		strings.Contains(err.Error(), "expected slice or array type") ||
 		strings.HasPrefix(err.Error(), "panic: "))
 }
 
@@ -91,7 +93,8 @@ func strategic(t *testing.T, g mergetest.Generator) (applied bool) {
 		return false
 	}
 	describe := func() string {
-		return fmt.Sprintf("%s\nobject %s\npatch  %s\ngot    %s, %v\nwant   %s, %v", k.kind.Kind, objectText, patchText, got, err, encode(t, want), wantErr)
+		return fmt.Sprintf("%s\nobject %s\npatch  %s\ngot    %s, %v\nwant   %s, %v", k.kind.Kind, objectText, patchText,
+			got, err, encode(t, want), wantErr)
 	}
 	switch {
 	case (err == nil) != (wantErr == nil):

@@ -133,7 +133,8 @@ func (g Generator) patchList(patch map[string]any, name string, l *merge.List, o
 	} else if g.IntN(3) == 0 {
 		for _, item := range old {
 			id := item.(map[string]any)[key]
-			if g.IntN(2) == 0 && !slices.ContainsFunc(order, func(o any) bool { return o.(map[string]any)[key] == id }) {
+			if g.IntN(2) == 0 && !slices.ContainsFunc(order,
+				func(o any) bool { return o.(map[string]any)[key] == id }) {
 				order = slices.Insert(order, g.IntN(len(order)+1), any(map[string]any{key: id}))
 			}
 		}

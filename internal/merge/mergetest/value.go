@@ -111,7 +111,8 @@ func (g Generator) Applicable(t *merge.Type, v any) any {
 			}
 			_, isList := value.([]any)
 			_, isObject := value.(map[string]any)
-			atomic := isObject && f.Type.Object != nil && f.Type.Object.Atomic || isList && f.Type.List != nil && f.Type.List.Relation == merge.Atomic
+			atomic := isObject && f.Type.Object != nil && f.Type.Object.Atomic || isList && f.Type.List != nil &&
+				f.Type.List.Relation == merge.Atomic
 			if atomic && g.IntN(20) != 0 {
 				delete(v, f.Name)
 			} else {

@@ -17,7 +17,8 @@ import (
 
 // showsCarried reports whether validating policies see fields of a PUT that the server carries over.
 func (s *Store) showsCarried(i *resource.Info) bool {
-	return i.Verb == resource.VerbUpdate && (!s.hasOwnKind || i.Subresource == "scale") && !s.PreviewsWrites && s.Policies.Validates(i, admission.Update)
+	return i.Verb == resource.VerbUpdate && (!s.hasOwnKind || i.Subresource == "scale") && !s.PreviewsWrites &&
+		s.Policies.Validates(i, admission.Update)
 }
 
 // carry makes the object that validating policies see of a PUT to an object.
@@ -64,7 +65,8 @@ func carryScale(w *storage.Write) {
 // recount makes the object that validating policies see of a patch whose result policies have changed in a way that the
 // server counts. Its answer to the patch alone did not count.
 func (s *Store) recount(w *storage.Write) {
-	if s.hasOwnKind || w.Info.Subresource != "" || w.Existing.Object == nil || !w.Object.Edited() || !s.Policies.Validates(&w.Info, admission.Update) {
+	if s.hasOwnKind || w.Info.Subresource != "" || w.Existing.Object == nil || !w.Object.Edited() ||
+		!s.Policies.Validates(&w.Info, admission.Update) {
 		return
 	}
 	existing := w.Existing.Root()
@@ -143,7 +145,8 @@ func countChange(d *document.Document, existing document.Node, i *resource.Info)
 // isChange reports whether what a server counts of an object is another than in the stored one.
 func isChange(d *document.Document, existing document.Node, i *resource.Info) bool {
 	stored, _ := existing.Get("metadata")
-	return !storage.EqualBeside(d.Root(), existing, "metadata") || !equalMaps(storage.Metadata(d), stored, countedIn(i.Group, i.Resource))
+	return !storage.EqualBeside(d.Root(), existing, "metadata") || !equalMaps(storage.Metadata(d), stored,
+		countedIn(i.Group, i.Resource))
 }
 
 // countedIn returns the member of metadata that counts in the generation of objects; empty for none.
@@ -173,9 +176,12 @@ func equalMaps(a, b document.Node, name string) bool {
 // isOwnGroup reports whether a group is one of Kubernetes itself.
 func isOwnGroup(group string) bool {
 	switch group {
-	case "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
-		"authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
-		"events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io", "networking.k8s.io",
+	case "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps",
+		"authentication.k8s.io",
+		"authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io",
+		"discovery.k8s.io",
+		"events.k8s.io", "extensions", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "lifecycle.k8s.io",
+		"networking.k8s.io",
 		"node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
 		"storagemigration.k8s.io":
 		return true

@@ -42,29 +42,37 @@ func TestCarry(t *testing.T) {
 		"a change": {described, "a.b", false, stored,
 			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n","generation":9,"creationTimestamp":"2020-01-01T00:00:00Z","deletionTimestamp":null},"spec":{"size":2}}`,
 			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n","generation":4,"creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2026-02-01T00:00:00Z","uid":"u","deletionGracePeriodSeconds":30,"managedFields":[{"manager":"m"}]},"spec":{"size":2},"status":{"ready":true}}`},
-		"a change of metadata alone": {described, "a.b", false, stored, `{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n"},"spec":{"size":1}}`,
-			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n",` + system + `},"spec":{"size":1},"status":{"ready":true}}`},
+		"a change of metadata alone": {described, "a.b", false, stored,
+			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n"},"spec":{"size":1}}`,
+			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n",` + system +
+				`},"spec":{"size":1},"status":{"ready":true}}`},
 		"managed fields that are sent": {described, "a.b", false, stored, `{"apiVersion":"a.b/v1","kind":"K","metadata":{"managedFields":[{"manager":"x"}]},"spec":{"size":1}}`,
 			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"managedFields":[{"manager":"x"}],"uid":"u","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2026-02-01T00:00:00Z","deletionGracePeriodSeconds":30},"spec":{"size":1},"status":{"ready":true}}`},
-		"no status subresource": {&resource.Resource{}, "a.b", false, stored, `{"apiVersion":"a.b/v1","kind":"K","metadata":{},"spec":{"size":1}}`,
+		"no status subresource": {&resource.Resource{}, "a.b", false, stored,
+			`{"apiVersion":"a.b/v1","kind":"K","metadata":{},"spec":{"size":1}}`,
 			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"uid":"u","generation":4,"creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2026-02-01T00:00:00Z","deletionGracePeriodSeconds":30,"managedFields":[{"manager":"m"}]},"spec":{"size":1}}`},
-		"a kind of Kubernetes itself": {nil, "apps", false, stored, `{"metadata":{"name":"n"},"spec":{"size":1},"status":{"ready":false}}`,
-			`{"metadata":{"name":"n",` + system + `},"spec":{"size":1},"status":{"ready":true},"apiVersion":"a.b/v1","kind":"K"}`},
+		"a kind of Kubernetes itself": {nil, "apps", false, stored,
+			`{"metadata":{"name":"n"},"spec":{"size":1},"status":{"ready":false}}`,
+			`{"metadata":{"name":"n",` + system +
+				`},"spec":{"size":1},"status":{"ready":true},"apiVersion":"a.b/v1","kind":"K"}`},
 		"a kind that has no generation": {nil, "", false, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n","uid":"u"},"data":{"a":"b"}}`,
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"data":{"a":"c"}}`,
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n","uid":"u"},"data":{"a":"c"}}`},
 		"a status": {described, "a.b", true, stored, `{"apiVersion":"a.b/v1","kind":"K","metadata":{"labels":{"x":"y"}},"spec":{"size":5},"status":{"ready":false}}`,
 			`{"apiVersion":"a.b/v1","kind":"K","metadata":{"name":"n","uid":"u","resourceVersion":"7","generation":3,"creationTimestamp":"2026-01-01T00:00:00Z",` +
 				`"deletionTimestamp":"2026-02-01T00:00:00Z","deletionGracePeriodSeconds":30,"managedFields":[{"manager":"m"}],"labels":{"a":"b"}},"spec":{"size":1},"status":{"ready":false}}`},
-		"a status of Kubernetes itself": {nil, "apps", true, stored, `{"metadata":{"name":"n","annotations":{"x":"y"}},"status":{"ready":false}}`,
-			`{"metadata":{"name":"n","annotations":{"x":"y"},` + system + `},"status":{"ready":false},"apiVersion":"a.b/v1","kind":"K"}`},
+		"a status of Kubernetes itself": {nil, "apps", true, stored,
+			`{"metadata":{"name":"n","annotations":{"x":"y"}},"status":{"ready":false}}`,
+			`{"metadata":{"name":"n","annotations":{"x":"y"},` + system +
+				`},"status":{"ready":false},"apiVersion":"a.b/v1","kind":"K"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Store{Options: Options{Resource: c.resource}}
 			if c.resource != nil {
 				s.Status = storage.StatusPath(c.resource)
 			}
-			w := &storage.Write{Exchanges: &storage.Exchanges{}, Body: storage.Body{Object: parsed(t, c.sent)}, Existing: storage.Existing{Object: parsed(t, c.stored)}}
+			w := &storage.Write{Exchanges: &storage.Exchanges{}, Body: storage.Body{Object: parsed(t, c.sent)},
+				Existing: storage.Existing{Object: parsed(t, c.stored)}}
 			w.Info.Group = c.group
 			if c.isStatus {
 				s.carryStatus(w)
@@ -89,8 +97,10 @@ func TestCarryScale(t *testing.T) {
 		sent   = `{"metadata":{"name":"n"},"spec":{"replicas":2},"status":{"replicas":9}}`
 		want   = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"n","namespace":"a","uid":"u","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"replicas":2},"status":{"replicas":1,"selector":"a=b"}}`
 	)
-	w := &storage.Write{Exchanges: &storage.Exchanges{}, Body: storage.Body{Object: parsed(t, sent)}, Existing: storage.Existing{Object: parsed(t, stored)}}
-	w.Info = resource.Info{IsResource: true, Verb: resource.VerbUpdate, APIPrefix: "apis", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "a", Name: "n"}
+	w := &storage.Write{Exchanges: &storage.Exchanges{}, Body: storage.Body{Object: parsed(t, sent)},
+		Existing: storage.Existing{Object: parsed(t, stored)}}
+	w.Info = resource.Info{IsResource: true, Verb: resource.VerbUpdate, APIPrefix: "apis", Group: "apps",
+		Resource: "deployments", Subresource: "scale", Namespace: "a", Name: "n"}
 	carryScale(w)
 	if !document.EqualNodes(w.Admitted().Root(), parsed(t, want).Root()) {
 		t.Errorf("policies see\n%s\nwant\n%s", w.Admitted().AppendTo(nil), want)

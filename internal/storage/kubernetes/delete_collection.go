@@ -201,7 +201,8 @@ func (c *collection) Read() (*storage.Write, error) {
 func (c *collection) readCurrent() (*message.Response, error) {
 	w := c.write
 	path := w.Info.Path + "/" + url.PathEscape(c.name)
-	return w.Exchanges.ReadOwn(c.store.Backend, []byte(path), itemRule(&w.Info, resource.VerbGet), &w.Subject, c.store.Limits)
+	return w.Exchanges.ReadOwn(c.store.Backend, []byte(path), itemRule(&w.Info, resource.VerbGet), &w.Subject,
+		c.store.Limits)
 }
 
 // Release implements storage.Collection.
@@ -220,10 +221,12 @@ func (c *collection) Answer() error {
 		metadata, _ := c.list.Root().Get("metadata")
 		version := storage.TextIn(metadata, "resourceVersion")
 		if version != "" && !strings.Contains(query, "resourceVersion") && !strings.Contains(query, "continue=") {
-			query = strings.TrimPrefix(query+"&resourceVersionMatch=Exact&resourceVersion="+url.QueryEscape(version), "&")
+			query = strings.TrimPrefix(query+"&resourceVersionMatch=Exact&resourceVersion="+url.QueryEscape(version),
+				"&")
 		}
 		target := []byte(withQuery(w.Info.Path, query))
-		err := e.Send(c.store.Backend, &storage.Message{Method: []byte(http.MethodGet), Target: target, ContentType: []byte{}, IsSafe: true})
+		err := e.Send(c.store.Backend, &storage.Message{Method: []byte(http.MethodGet), Target: target,
+			ContentType: []byte{}, IsSafe: true})
 		if code := e.Response.Status(); err == nil && (code == http.StatusOK || code == http.StatusNotAcceptable) {
 			return nil
 		}
@@ -287,7 +290,8 @@ func collectionTarget(w *storage.Write, name string) string {
 func (s *Store) readCollection(w *storage.Write) (*document.Document, error) {
 	e := w.Exchanges
 	query, _ := splitQuery(w.Info.Query)
-	answer, err := e.ReadOwn(s.Backend, []byte(withQuery(w.Info.Path, query)), itemRule(&w.Info, resource.VerbList), &w.Subject, s.Limits)
+	answer, err := e.ReadOwn(s.Backend, []byte(withQuery(w.Info.Path, query)), itemRule(&w.Info, resource.VerbList),
+		&w.Subject, s.Limits)
 	if err != nil {
 		var failed *upstream.Error
 		if errors.As(err, &failed) && failed.Kind == upstream.TooLarge {
@@ -314,7 +318,8 @@ func splitQuery(query string) (list, deletion string) {
 	for pair := range strings.SplitSeq(query, "&") {
 		switch key, _, _ := strings.Cut(pair, "="); key {
 		case "":
-		case "labelSelector", "fieldSelector", "shardSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch":
+		case "labelSelector", "fieldSelector", "shardSelector", "limit", "continue", "resourceVersion",
+			"resourceVersionMatch":
 			which = append(which, pair)
 		default:
 			how = append(how, pair)

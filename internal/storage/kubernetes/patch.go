@@ -80,7 +80,8 @@ func (s *Store) Patch(w *storage.Write) error {
 	if !w.IsPinned {
 		w.Existing.Pin = storage.PinnedByObject
 	}
-	if code := w.Exchanges.Response.Status(); w.Refused(code) == storage.Outdated || code == http.StatusOK && w.Existing.IsAbsent {
+	if code := w.Exchanges.Response.Status(); w.Refused(code) == storage.Outdated || code == http.StatusOK &&
+		w.Existing.IsAbsent {
 		w.Exchanges.Response.Discard()
 		return storage.ErrConflict
 	}
@@ -160,7 +161,8 @@ func (s *Store) foldEdits(w *storage.Write) error {
 		return err
 	}
 	defer asked.Release()
-	kind := schema.FromAPIVersionAndKind(storage.TextIn(w.Object.Root(), "apiVersion"), storage.TextIn(w.Object.Root(), "kind"))
+	kind := schema.FromAPIVersionAndKind(storage.TextIn(w.Object.Root(), "apiVersion"),
+		storage.TextIn(w.Object.Root(), "kind"))
 	s.MergeType(w.Info.GroupVersionResource(), kind).Fold(w.Patch, asked.Root(), w.Object.Root())
 	return nil
 }

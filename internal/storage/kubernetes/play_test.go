@@ -28,8 +28,9 @@ func TestCases(t *testing.T) {
 				},
 			}
 			if s.Options["account"] {
-				s.Backend.Account = &storage.Account{Client: s.Backend.Client, AppendHead: appendOwnHead, Answered: func(int) {},
-					Lacks: func(status.AccessRule, string) {}}
+				s.Backend.Account = &storage.Account{Client: s.Backend.Client, AppendHead: appendOwnHead,
+					Answered: func(int) {},
+					Lacks:    func(status.AccessRule, string) {}}
 			}
 			switch {
 			case s.Resource != nil:

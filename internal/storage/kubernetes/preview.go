@@ -37,7 +37,8 @@ func preview(s *Store, w *storage.Write) error {
 		return err
 	}
 	switch code := answer.Status(); {
-	case code == http.StatusConflict && w.Existing.Pin == storage.PinnedByObject, code == http.StatusOK && w.Existing.IsAbsent:
+	case code == http.StatusConflict && w.Existing.Pin == storage.PinnedByObject, code == http.StatusOK &&
+		w.Existing.IsAbsent:
 		return storage.ErrConflict
 	case code == http.StatusCreated && w.Info.Verb == resource.VerbUpdate && !w.Existing.IsAbsent:
 		w.PinToNothing()
@@ -104,7 +105,8 @@ func pinResult(w *storage.Write) {
 		}
 	case resource.VerbCreate:
 		name, sent := storage.TextIn(metadata, "name"), storage.Metadata(w.Object)
-		if name == "" || w.Info.Subresource != "" || storage.TextIn(sent, "generateName") == "" || storage.TextIn(sent, "name") != "" {
+		if name == "" || w.Info.Subresource != "" || storage.TextIn(sent, "generateName") == "" ||
+			storage.TextIn(sent, "name") != "" {
 			return
 		}
 		w.Object.SetString(sent, "name", name)

@@ -118,7 +118,8 @@ func (p *Proofs) askVersion(b *storage.Backend, host string, head []byte) error 
 		return lack // another request asked in between
 	}
 	var answer message.Response
-	err := b.Client.Do(&upstream.Request{Head: head, Idempotent: true, Whole: maxVersionAnswer, Deadline: now.Add(proofTimeout)}, &answer)
+	err := b.Client.Do(&upstream.Request{Head: head, Idempotent: true, Whole: maxVersionAnswer,
+		Deadline: now.Add(proofTimeout)}, &answer)
 	var failed *upstream.Error
 	if errors.As(err, &failed) && failed.Kind != upstream.TooLarge {
 		return err // which says nothing of what the backend is
@@ -129,7 +130,8 @@ func (p *Proofs) askVersion(b *storage.Backend, host string, head []byte) error 
 		lack = notProved("more than %d bytes", maxVersionAnswer)
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		return status.FromBackend(status.ErrorResponse{
-			Code: code, ContentType: string(answer.Header("Content-Type")), RetryAfter: string(answer.Header("Retry-After")), Body: answer.Body(),
+			Code: code, ContentType: string(answer.Header("Content-Type")),
+			RetryAfter: string(answer.Header("Retry-After")), Body: answer.Body(),
 		})
 	case !isServersVersion(&answer):
 		lack = notProved("the code %d and no version of Kubernetes", code)

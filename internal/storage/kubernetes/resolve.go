@@ -22,7 +22,8 @@ import (
 func (s *Store) resolve(w *storage.Write, m *storage.Message, unknown *storage.UnknownOutcome) error {
 	i, e := &w.Info, w.Exchanges
 	isNew := i.Verb == resource.VerbCreate && w.HasGeneratedName
-	if !isNew && (!w.IsRepeatable() || !i.IsObject()) || i.Subresource != "" || asksDryRun(w) || asksOtherForm(e.Head.Value(message.FieldAccept)) {
+	if !isNew && (!w.IsRepeatable() || !i.IsObject()) || i.Subresource != "" || asksDryRun(w) ||
+		asksOtherForm(e.Head.Value(message.FieldAccept)) {
 		return unknown.Unresolved()
 	}
 	want := bytes.Clone(m.Body)
@@ -46,7 +47,8 @@ func (s *Store) resolve(w *storage.Write, m *storage.Message, unknown *storage.U
 		e.Response.Discard()
 		e.Response.StartJSON(http.StatusOK, nil, status.AppendJSON(nil, status.Deleted(i.GroupResource(), i.Name, uid)))
 		return nil
-	case i.Verb == resource.VerbDelete || code != http.StatusOK || !answer.IsJSON() || !s.shows(w, answer.Body(), want, isNew):
+	case i.Verb == resource.VerbDelete || code != http.StatusOK || !answer.IsJSON() || !s.shows(w, answer.Body(), want,
+		isNew):
 		return unknown.Unresolved()
 	}
 	code := http.StatusOK
@@ -85,7 +87,8 @@ func (s *Store) shows(w *storage.Write, stored, want []byte, isNew bool) bool {
 		return has(now.Root(), sent.Root())
 	}
 	version := storage.TextIn(storage.Metadata(now), "resourceVersion")
-	if version == storage.TextIn(storage.Metadata(sent), "resourceVersion") || version == storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") {
+	if version == storage.TextIn(storage.Metadata(sent), "resourceVersion") ||
+		version == storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") {
 		return false
 	}
 	for _, d := range [...]*document.Document{now, sent} {
@@ -139,5 +142,6 @@ func asksOtherForm(accept []byte) bool {
 
 // serverFields are the members of metadata that the server alone decides about, for any writer.
 var serverFields = [][]string{
-	{"metadata", "managedFields"}, {"metadata", "generation"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"},
+	{"metadata", "managedFields"}, {"metadata", "generation"}, {"metadata", "resourceVersion"}, {"metadata", "uid"},
+	{"metadata", "creationTimestamp"},
 }

@@ -46,7 +46,8 @@ func (s *Store) mayRead(i *resource.Info) bool {
 	isUpdate := i.Verb == resource.VerbUpdate || i.Verb == resource.VerbPatch
 	if !isUpdate {
 		// A policy that reads request.options sees what follows from the stored object of some kinds.
-		return i.Verb == resource.VerbDelete && (s.areAbout(i) || optionsCompleterOf(i) != nil && s.Policies.Concerns(i, admission.Delete))
+		return i.Verb == resource.VerbDelete && (s.areAbout(i) || optionsCompleterOf(i) != nil && s.Policies.Concerns(i,
+			admission.Delete))
 	}
 	return s.areAbout(i) || s.Schemas.For(i.Verb) != nil || // what an update leaves as it was does not count
 		s.createsByUpdate(i) || i.Verb == resource.VerbPatch && s.Policies.Mutates(i, admission.Update) // pinned

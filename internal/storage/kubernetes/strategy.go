@@ -20,10 +20,11 @@ func (s *Store) Schema(w *storage.Write) *schema.Schema { return s.Schemas.Of(w)
 var mediaTypes = storage.MediaTypes{
 	Untyped: storage.JSON, // as API servers read it, and client-go's client of scales sends it
 	Objects: storage.JSON + ", " + storage.YAML + ", " + storage.Protobuf,
-	Patches: storage.JSONPatchType + ", " + storage.MergePatchType + ", " + storage.StrategicMergePatchType + ", " + storage.ApplyPatchType,
-	CBOR:    true,
-	Unread:  true,
-	Errors:  storage.YAML + ", " + storage.Protobuf + ", " + storage.CBOR,
+	Patches: storage.JSONPatchType + ", " + storage.MergePatchType + ", " + storage.StrategicMergePatchType + ", " +
+		storage.ApplyPatchType,
+	CBOR:   true,
+	Unread: true,
+	Errors: storage.YAML + ", " + storage.Protobuf + ", " + storage.CBOR,
 }
 
 // MediaTypes implements storage.Strategy.
@@ -46,7 +47,8 @@ func (s *Store) CheckOptions(*storage.Write) error { return nil }
 // Reveal implements storage.Strategy.
 func (s *Store) Reveal(w *storage.Write, validates bool) {
 	metadata := storage.Metadata(w.Object)
-	isWhole := storage.TextIn(metadata, "name") != "" && (w.Info.ObjectNamespace() == "" || storage.TextIn(metadata, "namespace") != "")
+	isWhole := storage.TextIn(metadata, "name") != "" && (w.Info.ObjectNamespace() == "" ||
+		storage.TextIn(metadata, "namespace") != "")
 	if w.Object != nil {
 		apiVersion, kind := storage.UnsaidType(w.Object.Root(), w.Served)
 		isWhole = isWhole && apiVersion == "" && kind == ""
@@ -87,7 +89,8 @@ func (s *Store) checkVersion(w *storage.Write) error {
 	}
 	kind := apischema.GroupKind{Group: w.Info.Group, Kind: w.Info.Resource}
 	at := field.NewPath("metadata", "resourceVersion")
-	return status.Invalid(kind, w.Info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
+	return status.Invalid(kind, w.Info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")},
+		0)
 }
 
 // needsVersion reports whether the server refuses a PUT of an object with this resourceVersion because it
@@ -111,7 +114,8 @@ func (s *Store) unversioned(w *storage.Write) storage.Unversioned {
 // replacesExactly reports whether a PUT neither creates nor overwrites.
 func (s *Store) replacesExactly() bool {
 	r := s.Resource
-	return !s.hasOwnKind && r != nil && r.Envelope == resource.Kubernetes && !r.Writes.CreateOnUpdate && !r.Writes.UnconditionalUpdate
+	return !s.hasOwnKind && r != nil && r.Envelope == resource.Kubernetes && !r.Writes.CreateOnUpdate &&
+		!r.Writes.UnconditionalUpdate
 }
 
 // PrepareForCreate implements storage.Strategy.

@@ -42,7 +42,8 @@ func (s *Store) mayCreate(w *storage.Write) bool {
 // createsByUpdate reports whether it matters to policies if a PUT creates the object: they match creations, or some
 // that are about updates are not.
 func (s *Store) createsByUpdate(i *resource.Info) bool {
-	return storage.NamesObject(i, s.Resource) && (s.Policies.Concerns(i, admission.Create) || s.Policies.Concerns(i, admission.Update))
+	return storage.NamesObject(i, s.Resource) && (s.Policies.Concerns(i, admission.Create) ||
+		s.Policies.Concerns(i, admission.Update))
 }
 
 // Get implements storage.Updater. A subresource that can only be written, such as a namespace's finalize, is
@@ -84,7 +85,8 @@ func (s *Store) Get(w *storage.Write) error {
 
 // samePatched returns ErrConflict if the stored object is no longer the one that the server patched in the dry run.
 func samePatched(w *storage.Write) error {
-	if storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") != storage.TextIn(storage.Metadata(w.Object), "resourceVersion") {
+	if storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") != storage.TextIn(
+		storage.Metadata(w.Object), "resourceVersion") {
 		return storage.ErrConflict
 	}
 	return nil
@@ -170,11 +172,13 @@ func (s *Store) Read(r *storage.Request) error {
 // version, is found out when there is another refusal to be given.
 func (s *Store) Refusal(w *storage.Write, refusal error) error {
 	var e *status.Error
-	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object != nil || !errors.As(refusal, &e) || !s.replacesExactly() ||
+	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object != nil || !errors.As(refusal, &e) ||
+		!s.replacesExactly() ||
 		e.ErrStatus.Code != http.StatusUnprocessableEntity && e.ErrStatus.Code != http.StatusForbidden {
 		return refusal
 	}
-	answer, err := w.Exchanges.ReadOwn(s.Backend, w.Exchanges.ItemTarget(&w.Info), itemRule(&w.Info, resource.VerbGet), &w.Subject, s.Limits)
+	answer, err := w.Exchanges.ReadOwn(s.Backend, w.Exchanges.ItemTarget(&w.Info), itemRule(&w.Info, resource.VerbGet),
+		&w.Subject, s.Limits)
 	if err != nil {
 		return refusal
 	}

@@ -31,7 +31,8 @@ func TestWatchTarget(t *testing.T) {
 	i.Query = ""
 	for range 20 {
 		var seconds int
-		if _, err := fmt.Sscanf(string(watchTarget(new(storage.Exchanges), i, time.Hour)), "/pods?timeoutSeconds=%d", &seconds); err != nil {
+		if _, err := fmt.Sscanf(string(watchTarget(new(storage.Exchanges), i, time.Hour)), "/pods?timeoutSeconds=%d",
+			&seconds); err != nil {
 			t.Fatal(err)
 		}
 		if seconds < 3000 || seconds > 3600 {

@@ -32,7 +32,8 @@ type patchedBodies struct{ a *access }
 
 // IsOpaque implements storage.Strategy. A patch passes unchanged if nothing depends on its result.
 func (s patchedBodies) IsOpaque(i *resource.Info) bool {
-	return i.Verb == resource.VerbPatch && !i.Options.DryRun && s.a.admitsAnyPatch() && !storage.IsConcerned(s.a.Policies, i)
+	return i.Verb == resource.VerbPatch && !i.Options.DryRun && s.a.admitsAnyPatch() &&
+		!storage.IsConcerned(s.a.Policies, i)
 }
 
 // CheckOptions implements storage.Strategy.
@@ -49,7 +50,8 @@ func (c *collection) leavesPatch(i *resource.Info) bool {
 
 // admitsAnyPatch reports whether no patch of an object is invalid, and none has to be completed.
 func (c *collection) admitsAnyPatch() bool {
-	return c.schema(resource.VerbPatch) == nil && c.status == nil && c.Resource.Fields.Name == nil && c.Resource.Fields.Version == nil
+	return c.schema(resource.VerbPatch) == nil && c.status == nil && c.Resource.Fields.Name == nil &&
+		c.Resource.Fields.Version == nil
 }
 
 // checkOptions refuses parameters of a write that only the gateway would read.
@@ -62,7 +64,8 @@ func checkOptions(r *resource.Resource, w *storage.Write) error {
 		failures = append(failures, field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch"))
 	}
 	if manager, found := w.Info.Param("fieldManager"); found {
-		failures = append(failures, metav1validation.ValidateFieldManager(storage.Short(manager), field.NewPath("fieldManager"))...)
+		failures = append(failures, metav1validation.ValidateFieldManager(storage.Short(manager),
+			field.NewPath("fieldManager"))...)
 	}
 	if len(failures) == 0 {
 		return nil
@@ -111,11 +114,13 @@ func checkType(r *resource.Resource, w *storage.Write, d *storage.Identity, isOb
 	}
 	var failures field.ErrorList
 	if d.Kind != "" && d.Kind != r.Names.Kind {
-		failures = append(failures, field.Invalid(field.NewPath("kind"), storage.Short(d.Kind), "must be "+r.Names.Kind))
+		failures = append(failures, field.Invalid(field.NewPath("kind"), storage.Short(d.Kind),
+			"must be "+r.Names.Kind))
 	}
 	expected := storage.GroupVersion(&w.Info)
 	if d.APIVersion != expected && (d.APIVersion != "" || storage.TextIn(existing, "apiVersion") != "") {
-		failures = append(failures, field.Invalid(field.NewPath("apiVersion"), storage.Short(d.APIVersion), "must be "+expected))
+		failures = append(failures, field.Invalid(field.NewPath("apiVersion"), storage.Short(d.APIVersion),
+			"must be "+expected))
 	}
 	if len(failures) > 0 {
 		return w.Invalid(w.Info.Name, failures, 0)
@@ -142,5 +147,6 @@ func (c *collection) checkKeys(w *storage.Write) error {
 		where = "`" + storage.Short(path) + "`"
 	}
 	return status.BadRequest("the keys '%s' and '%s' in %s differ in case alone, so that two readers may take different ones: send one of them, "+
-		"or name the map in `dataMaps` of the resource if its keys are data", storage.Short(first.Key()), storage.Short(second.Key()), where)
+		"or name the map in `dataMaps` of the resource if its keys are data", storage.Short(first.Key()),
+		storage.Short(second.Key()), where)
 }

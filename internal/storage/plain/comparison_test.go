@@ -64,7 +64,8 @@ func TestComparison(t *testing.T) {
 	if !k.isVarying() || k.Known() != Varying || !all.All()[0].IsVarying() || all.All()[1].IsVarying() {
 		t.Error("that reads vary is not known")
 	}
-	want := []string{"notes PUT Compared", "notes PATCH NotCompared", "tasks.g  Weak", "tasks.g  None", "notes  Varying"}
+	want := []string{"notes PUT Compared", "notes PATCH NotCompared", "tasks.g  Weak", "tasks.g  None",
+		"notes  Varying"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told: %q, want %q", told, want)
 	}

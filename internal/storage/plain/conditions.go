@@ -59,14 +59,16 @@ func (c conditions) comparesWrite(i *resource.Info, head *message.Head) bool {
 	if !c.comparesFor(i) || !hasPreconditions(head) {
 		return false
 	}
-	leaves := !head.Has(message.FieldIfNoneMatch) && !head.Has(message.FieldIfUnmodifiedSince) && !namesMade(head) && !neverMatches(head)
+	leaves := !head.Has(message.FieldIfNoneMatch) && !head.Has(message.FieldIfUnmodifiedSince) && !namesMade(head) &&
+		!neverMatches(head)
 	return !leaves || i.Verb == resource.VerbDelete || !c.isProved(str(head.Method))
 }
 
 // isProved reports whether the backend is known to refuse a write of another version in requests of a method.
 func (c conditions) isProved(method string) bool {
 	k := c.Comparison
-	return c.Resource.Backend.Preconditions == resource.AutoPreconditions && k.givesStrong() && k.of(method).get() == Compared
+	return c.Resource.Backend.Preconditions == resource.AutoPreconditions && k.givesStrong() &&
+		k.of(method).get() == Compared
 }
 
 // makesETags reports whether objects have ETags that the gateway makes, as far as that is known.
@@ -79,7 +81,8 @@ func (c conditions) makesETags() bool {
 
 // tagsRead reports whether the answer to a read gets an ETag that the gateway makes.
 func (c conditions) tagsRead(r *storage.Request) bool {
-	return c.comparesFor(&r.Info) && r.Info.Subresource != scaleSubresource && bytes.IndexByte(r.Head.Target, '?') < 0 && c.makesETags()
+	return c.comparesFor(&r.Info) && r.Info.Subresource != scaleSubresource && bytes.IndexByte(r.Head.Target,
+		'?') < 0 && c.makesETags()
 }
 
 // validatorsOf returns the validators of an object that was read, with the ETag that the gateway makes of it.
@@ -279,7 +282,8 @@ func (c conditions) tagWritten(w *storage.Write) {
 		r.Remove("ETag") // which the next write could not name
 	}
 	isDryRun := w.Info.Options.DryRun && emulates(c.Resource, resource.DryRun)
-	if !w.Existing.IsCompared || isDryRun || w.Object == nil || len(strong(r.ETag())) > 0 || !c.makesETag(w.Existing.ETag) {
+	if !w.Existing.IsCompared || isDryRun || w.Object == nil || len(strong(r.ETag())) > 0 ||
+		!c.makesETag(w.Existing.ETag) {
 		return
 	}
 	want := w.Object.AppendTo(nil)

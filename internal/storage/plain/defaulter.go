@@ -56,7 +56,8 @@ var defaulters = sync.Pool{New: func() any { return new(defaulter) }}
 
 // completionOf prepares for objects that a request of a verb reads.
 func (c *completer) completionOf(i *resource.Info, budget *memory.Reservation, etag []byte) completion {
-	d := completion{completer: c, schema: c.defaulting(i.Verb), budget: budget, isItem: i.Verb == resource.VerbGet, hasEvents: i.Options.Watch}
+	d := completion{completer: c, schema: c.defaulting(i.Verb), budget: budget, isItem: i.Verb == resource.VerbGet,
+		hasEvents: i.Options.Watch}
 	if d.isVersioned = keeps(c.Resource, resource.ResourceVersions); d.isVersioned {
 		switch {
 		case d.isOne():
@@ -84,7 +85,8 @@ func (d *completion) outline() *document.Outline {
 }
 
 // newReadDefaulter prepares for the answer to a read.
-func (c *completer) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass, etag []byte) *defaulter {
+func (c *completer) newReadDefaulter(i *resource.Info, budget *memory.Reservation, l *listPass,
+	etag []byte) *defaulter {
 	d := defaulters.Get().(*defaulter)
 	version := d.version
 	d.completion = c.completionOf(i, budget, etag)
@@ -192,7 +194,8 @@ func (d *defaulter) Close(dst []byte) ([]byte, error) {
 // Release implements storage.Editor.
 func (d *defaulter) Release() {
 	d.Rest()
-	*d = defaulter{stream: d.stream, text: storage.Kept(d.text), completion: completion{version: storage.Kept(d.version)}}
+	*d = defaulter{stream: d.stream, text: storage.Kept(d.text),
+		completion: completion{version: storage.Kept(d.version)}}
 	d.stream.Reset(document.StreamOptions{}, nil)
 	defaulters.Put(d)
 }

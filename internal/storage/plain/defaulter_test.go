@@ -23,7 +23,8 @@ func (heap) Take(class int) []byte { return make([]byte, 1<<class) }
 func (heap) Give([]byte, int)      {}
 
 // widgets are the resources that the data plane's own tests use.
-const widgets, widgetsPath = "../../../proxy/testdata/policies/widgets.yaml", "/apis/example.com/v1/namespaces/team-a/widgets"
+const widgets, widgetsPath = "../../../proxy/testdata/policies/widgets.yaml",
+	"/apis/example.com/v1/namespaces/team-a/widgets"
 
 const (
 	bareWidget  = `{"spec":{"size":1}}`
@@ -42,8 +43,10 @@ func readOf(t testing.TB, files, target string) (*completer, *storage.Request) {
 	}
 	r.SetSubject(&info, described)
 	s := New(Options{
-		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission().For(&resource.Info{}), Resource: r.Resource, Memory: heap{},
-		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource), Read: set.SchemaFor(r.Resource, resource.VerbGet)},
+		Backend: &storage.Backend{}, Limits: limits, Policies: set.Admission().For(&resource.Info{}),
+		Resource: r.Resource, Memory: heap{},
+		Schemas: storage.Schemas{Update: set.Schema(r.Resource), Patch: set.Schema(r.Resource),
+			Read: set.SchemaFor(r.Resource, resource.VerbGet)},
 	}, "")
 	return &s.(*Store).access.completer, r
 }
@@ -176,7 +179,8 @@ func FuzzDefaulter(f *testing.F) {
 // hundred.
 func BenchmarkDefaulter(b *testing.B) {
 	padding := strings.Repeat(`{"name":"x","value":"0123456789"},`, 30) + "{}"
-	complete := `{"kind":"Widget","apiVersion":"example.com/v1","env":[` + padding + `],"spec":{"size":1,"max":2,"mode":"Locked"}}`
+	complete := `{"kind":"Widget","apiVersion":"example.com/v1","env":[` + padding +
+		`],"spec":{"size":1,"max":2,"mode":"Locked"}}`
 	lacking := `{"env":[` + padding + `],"spec":{"size":1}}`
 	for _, c := range []struct{ name, target, body string }{
 		{"complete", widgetsPath + "/w", complete},

@@ -73,7 +73,8 @@ func (s objectDeletions) Delete(w *storage.Write) error {
 // sendDelete deletes the object in exactly the version that was judged.
 func (s objectWrites) sendDelete(w *storage.Write) error {
 	m := storage.Message{
-		Method: methodDelete, Target: w.Exchanges.ItemTarget(&w.Info), ContentType: noType, Precondition: preconditionOf(w),
+		Method: methodDelete, Target: w.Exchanges.ItemTarget(&w.Info), ContentType: noType,
+		Precondition: preconditionOf(w),
 	}
 	if answersObject(s.a.Resource) && w.Info.HasBody() {
 		m.IsEdited, m.Whole = true, 2*s.a.Limits.Body
@@ -109,7 +110,8 @@ func (s nativeDeletions) PrepareForDelete(w *storage.Write) error {
 // Delete implements storage.Deleter.
 func (s nativeDeletions) Delete(w *storage.Write) error {
 	if w.Info.Options.DryRun && emulates(s.a.Resource, resource.DryRun) {
-		w.Exchanges.Response.StartJSON(http.StatusOK, nil, []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
+		w.Exchanges.Response.StartJSON(http.StatusOK, nil,
+			[]byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`))
 		return nil
 	}
 	m := w.Message()
@@ -126,19 +128,24 @@ func (nativeDeletions) DeleteCollection(*storage.Write) (storage.Collection, err
 // checkPreconditions compares the stored object with the preconditions in the options.
 func checkPreconditions(w *storage.Write) error {
 	r := w.Resource
-	metadata, kind := storage.Metadata(w.Existing.Object), apischema.GroupResource{Group: r.Group, Resource: r.Names.Kind}
+	metadata, kind := storage.Metadata(w.Existing.Object), apischema.GroupResource{Group: r.Group,
+		Resource: r.Names.Kind}
 	if p := w.Options.Preconditions; p != nil {
 		if uid := storage.TextIn(metadata, "uid"); p.UID != nil && string(*p.UID) != uid {
-			return status.Conflict(kind, w.Info.Name, "the UID in the precondition ("+storage.Short(string(*p.UID))+") does not match the UID in record ("+uid+
+			return status.Conflict(kind, w.Info.Name, "the UID in the precondition ("+storage.Short(string(*p.UID))+
+				") does not match the UID in record ("+uid+
 				"). The object might have been deleted and then recreated")
 		}
-		if version := storage.TextIn(metadata, "resourceVersion"); p.ResourceVersion != nil && *p.ResourceVersion != version {
-			return status.Conflict(kind, w.Info.Name, "the ResourceVersion in the precondition ("+storage.Short(*p.ResourceVersion)+
+		if version := storage.TextIn(metadata, "resourceVersion"); p.ResourceVersion != nil &&
+			*p.ResourceVersion != version {
+			return status.Conflict(kind, w.Info.Name, "the ResourceVersion in the precondition ("+
+				storage.Short(*p.ResourceVersion)+
 				") does not match the ResourceVersion in record ("+version+"). The object might have been modified")
 		}
 	}
 	if unsafe := w.Options.IgnoreStoreReadErrorWithClusterBreakingPotential; unsafe != nil && *unsafe {
-		return status.Conflict(w.Info.GroupResource(), w.Info.Name, "an unsafe deletion is not allowed, because the stored object can be read")
+		return status.Conflict(w.Info.GroupResource(), w.Info.Name,
+			"an unsafe deletion is not allowed, because the stored object can be read")
 	}
 	return nil
 }
@@ -165,7 +172,8 @@ func finalizersLeft(w *storage.Write) (left []string, isChanged bool) {
 	case storage.Orphans(o) != nil:
 		orphan, foreground = *storage.Orphans(o), false
 	case o.PropagationPolicy != nil:
-		orphan, foreground = *o.PropagationPolicy == metav1.DeletePropagationOrphan, *o.PropagationPolicy == metav1.DeletePropagationForeground
+		orphan, foreground = *o.PropagationPolicy == metav1.DeletePropagationOrphan,
+			*o.PropagationPolicy == metav1.DeletePropagationForeground
 	}
 	if orphan {
 		left = append(left, metav1.FinalizerOrphanDependents)
@@ -186,7 +194,8 @@ func (s objectDeletions) markDeleting(w *storage.Write, finalizers []string, isC
 		marked.Set(metadata, "finalizers", appendStrings(nil, finalizers))
 	}
 	now := time.Now().UTC()
-	if deleted, err := time.Parse(time.RFC3339, storage.TextIn(metadata, "deletionTimestamp")); err != nil || deleted.After(now) {
+	if deleted, err := time.Parse(time.RFC3339, storage.TextIn(metadata, "deletionTimestamp")); err != nil ||
+		deleted.After(now) {
 		if generation, _ := metadata.Get("generation"); err != nil {
 			if n, ok := generation.Int64(); ok && n > 0 {
 				marked.Set(metadata, "generation", strconv.AppendInt(nil, n+1, 10))

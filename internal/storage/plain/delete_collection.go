@@ -239,5 +239,6 @@ func gather(d *defaulter, answer *message.Response) error {
 // isNotFound reports whether the object is gone.
 func isNotFound(err error) bool {
 	var e *status.Error
-	return errors.As(err, &e) && e.ErrStatus.Code == http.StatusNotFound && e.ErrStatus.Reason == metav1.StatusReasonNotFound
+	return errors.As(err, &e) && e.ErrStatus.Code == http.StatusNotFound &&
+		e.ErrStatus.Reason == metav1.StatusReasonNotFound
 }

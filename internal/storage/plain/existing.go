@@ -47,7 +47,8 @@ func (s storedReader) needsExisting(i *resource.Info, isRead bool) bool {
 		return false
 	}
 	if isUnshown(s.Resource) {
-		return s.needsUnshown(i) != "" || s.mayCreate(i) || i.Verb == resource.VerbUpdate && !s.Resource.Writes.CreateOnUpdate
+		return s.needsUnshown(i) != "" || s.mayCreate(i) || i.Verb == resource.VerbUpdate &&
+			!s.Resource.Writes.CreateOnUpdate
 	}
 	if storage.ReadsExisting(s.Policies, i) || s.mayCreate(i) {
 		return true
@@ -74,7 +75,8 @@ func readsToWrite(r *resource.Resource) bool {
 	if keeps(r, resource.SystemMetadata|resource.Deletion) || !r.Writes.CreateOnUpdate {
 		return true
 	}
-	return emulates(r, resource.ResourceVersions) && (r.Backend.Versions != resource.ETagVersions || r.Fields.Version != nil)
+	return emulates(r, resource.ResourceVersions) && (r.Backend.Versions != resource.ETagVersions ||
+		r.Fields.Version != nil)
 }
 
 // getObject reads the object that a write replaces.
@@ -191,7 +193,9 @@ func (s storedReader) pin(w *storage.Write) error {
 		if stored, found := storage.Find(e.Root(), s.Resource.Fields.Version); found && versionIn(stored) != "" {
 			e.Pin = storage.PinnedByField
 		} else if !isBestEffort {
-			return status.BadGateway("the stored object has no version in `" + storage.PathString(s.Resource.Fields.Version) + "`, so that the write cannot be pinned to what was judged")
+			return status.BadGateway("the stored object has no version in `" +
+				storage.PathString(s.Resource.Fields.Version) +
+				"`, so that the write cannot be pinned to what was judged")
 		}
 	case s.Resource.Backend.Versions == resource.NoVersions:
 	case len(strong(e.ETag)) > 0:
@@ -221,7 +225,8 @@ func checkVersion(r *resource.Resource, w *storage.Write) error {
 	case w.Info.Verb == resource.VerbCreate:
 		return nil
 	case w.Existing.Pin == storage.PinnedByObject && w.Info.Verb == resource.VerbPatch:
-		if storage.TextIn(storage.Metadata(w.Object), "resourceVersion") != storage.TextIn(storage.Metadata(w.Existing.Object), "resourceVersion") {
+		if storage.TextIn(storage.Metadata(w.Object), "resourceVersion") != storage.TextIn(
+			storage.Metadata(w.Existing.Object), "resourceVersion") {
 			return w.Conflict()
 		}
 		return nil
@@ -257,7 +262,8 @@ func textOf(r *resource.Resource, w *storage.Write, metadata document.Node, key 
 // checkUnread refuses a write of what was not read if the client's own precondition can never hold: middleware that
 // compares nothing would let it pass.
 func checkUnread(r *resource.Resource, w *storage.Write) error {
-	if isRegistered(r) && w.Existing.Object == nil && !w.Existing.IsAbsent && !w.Existing.IsCompared && neverMatches(w.Exchanges.Head) {
+	if isRegistered(r) && w.Existing.Object == nil && !w.Existing.IsAbsent && !w.Existing.IsCompared &&
+		neverMatches(w.Exchanges.Head) {
 		return refusedBy(&w.Subject, w.Exchanges.Head, &validators{}, unmatched)
 	}
 	return nil
@@ -266,7 +272,8 @@ func checkUnread(r *resource.Resource, w *storage.Write) error {
 // checkUID compares the uid in a PUT, which is a precondition. A patch starts from the stored one, so that it
 // can only try to change it, which the schema's checks refuse.
 func checkUID(r *resource.Resource, w *storage.Write, metadata document.Node) error {
-	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object == nil && !w.Existing.IsAbsent || !emulates(r, resource.SystemMetadata) {
+	if w.Info.Verb != resource.VerbUpdate || w.Existing.Object == nil && !w.Existing.IsAbsent ||
+		!emulates(r, resource.SystemMetadata) {
 		return nil
 	}
 	named, err := textOf(r, w, metadata, "uid")
@@ -274,7 +281,8 @@ func checkUID(r *resource.Resource, w *storage.Write, metadata document.Node) er
 		return err
 	}
 	if stored := storage.TextIn(storage.Metadata(w.Existing.Object), "uid"); named != stored {
-		return status.Conflict(w.Info.GroupResource(), w.Info.Name, "Precondition failed: UID in precondition: "+storage.Short(named)+", UID in object meta: "+stored)
+		return status.Conflict(w.Info.GroupResource(), w.Info.Name, "Precondition failed: UID in precondition: "+
+			storage.Short(named)+", UID in object meta: "+stored)
 	}
 	return nil
 }
@@ -297,7 +305,8 @@ func compareVersion(r *resource.Resource, w *storage.Write, named string, path .
 			}
 			kind := apischema.GroupKind{Group: w.Info.Group, Kind: w.Info.Resource}
 			at := field.NewPath(path[0], path[1:]...)
-			return status.Invalid(kind, w.Info.Name, field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
+			return status.Invalid(kind, w.Info.Name,
+				field.ErrorList{field.Invalid(at, 0, "must be specified for an update")}, 0)
 		}
 		if e.Object != nil && r.Envelope == resource.Kubernetes && len(e.Version) > 0 {
 			setVersion(w.Object, w.Object.Root(), e.Version)

@@ -91,7 +91,8 @@ func (f *fold) member(patch, stored document.Node, key string, asked, want docum
 		}
 	case !want.Valid():
 		f.patch.Set(patch, key, []byte("null"))
-	case asked.Kind() == document.Object && want.Kind() == document.Object && (!isSaid || said.Kind() == document.Object):
+	case asked.Kind() == document.Object && want.Kind() == document.Object &&
+		(!isSaid || said.Kind() == document.Object):
 		if !isSaid {
 			said = f.patch.Set(patch, key, []byte("{}"))
 		}

@@ -23,7 +23,8 @@ func shows(r *resource.Resource, part storage.Shown) storage.Shown {
 // brought.
 func (c *collection) introduce(w *storage.Write) error {
 	of, limit := c.Schemas.Of(w), int(c.Limits.Body)
-	if w.PatchType != storage.JSONPatch || shows(c.Resource, storage.ShownObject) == storage.ShownNothing || of == nil || !of.Root().HasDefaults() {
+	if w.PatchType != storage.JSONPatch || shows(c.Resource, storage.ShownObject) == storage.ShownNothing ||
+		of == nil || !of.Root().HasDefaults() {
 		return nil
 	}
 	first := w.Patch.Root().First()
@@ -40,7 +41,8 @@ func (c *collection) introduce(w *storage.Write) error {
 			continue
 		}
 		if !defaults.ApplyTo(value, shapeAt(of.Root(), pointer.Str()), limit) {
-			return status.RequestEntityTooLarge("the object with the defaults of what it leaves unset must be at most %d bytes", limit)
+			return status.RequestEntityTooLarge(
+				"the object with the defaults of what it leaves unset must be at most %d bytes", limit)
 		}
 	}
 	return nil

@@ -43,7 +43,8 @@ func (k *dataKeys) isDataMap(member document.Node) bool {
 	if k.resource == nil {
 		return kubernetesMaps[member.Key()]
 	}
-	if k.resource.Envelope == resource.Kubernetes && (isAt(member, "metadata", "labels") || isAt(member, "metadata", "annotations") || isAt(member, "metadata", "managedFields")) {
+	if k.resource.Envelope == resource.Kubernetes && (isAt(member, "metadata", "labels") ||
+		isAt(member, "metadata", "annotations") || isAt(member, "metadata", "managedFields")) {
 		return true
 	}
 	for _, path := range k.resource.Fields.DataMaps {
@@ -77,8 +78,9 @@ var kubernetesMaps = map[string]bool{
 	"deprecatedTopology": true, "disruptedPods": true, "extra": true, "hard": true, "labels": true, "limits": true,
 	"matchLabels": true, "max": true, "maxLimitRequestRatio": true, "min": true, "nodeAllocatableResources": true,
 	"nodeSelector": true, "options": true, "overhead": true, "parameters": true, "podFixed": true, "requests": true,
-	"selector": true, "stringData": true, "topology": true, "unverifiedUserAnnotations": true, "updatedAnnotations": true,
-	"used": true, "userAnnotations": true, "volumeAttributes": true,
+	"selector": true, "stringData": true, "topology": true, "unverifiedUserAnnotations": true,
+	"updatedAnnotations": true,
+	"used":               true, "userAnnotations": true, "volumeAttributes": true,
 
 	"fieldsV1": true, // has the keys of its resource
 }

@@ -45,7 +45,8 @@ func TestKinds(t *testing.T) {
 	finalized := strings.Replace(objects, "nativeDeletions", "objectDeletions", 1)
 	described := func(patch resource.PatchMode, emulated resource.Capabilities) *resource.Resource {
 		return &resource.Resource{
-			Subresources: resource.Subresources{Status: true}, Backend: resource.Backend{Patch: patch, Emulated: emulated},
+			Subresources: resource.Subresources{Status: true}, Backend: resource.Backend{Patch: patch,
+				Emulated: emulated},
 		}
 	}
 	withFinalizers := described(resource.PatchEmulated, resource.Deletion)
@@ -73,7 +74,8 @@ func TestKinds(t *testing.T) {
 				}
 				if s.Scaler() != nil {
 					behind := strings.Replace(c.want[0], "objectWrites", "scaledWrites", 1)
-					behind = strings.Replace(strings.Replace(behind, "patchedBodies", "objectBodies", 1), "sentPatches", "appliedPatches", 1)
+					behind = strings.Replace(strings.Replace(behind, "patchedBodies", "objectBodies", 1), "sentPatches",
+						"appliedPatches", 1)
 					if got := strategiesOf(t, s.Scaler().Object().(*Store)); got != behind {
 						t.Errorf("behind the Scale: got  %s\nwant %s", got, behind)
 					}

@@ -18,7 +18,8 @@ import (
 //
 //   - the answer shows the very object that was sent, with a strong ETag;
 //   - the backend is known to refuse a PUT that names another version: what others write in between is not lost;
-//   - an earlier answer was compared with a read that came next, and both had the same ETag and showed the same object. Every
+//   - an earlier answer was compared with a read that came next, and both had the same ETag and showed the same object.
+//     Every
 //     maxUnread writes they are compared again, and a difference is remembered;
 //   - a read by the next client would be the same request: the backend may show each client another part of the object;
 //   - the next client was waiting when the PUT was sent, so that no write was answered before its request came.
@@ -30,7 +31,8 @@ const maxUnread = 16
 func (c conditions) leaveStored(w *storage.Write, m *storage.Message, sent time.Time) {
 	e, r := w.Exchanges, &w.Exchanges.Response
 	switch {
-	case isPlaced(c.Resource), w.Existing.Pin != storage.PinnedByETag || c.Resource.Backend.Versions != resource.ETagVersions,
+	case isPlaced(c.Resource), w.Existing.Pin != storage.PinnedByETag ||
+		c.Resource.Backend.Versions != resource.ETagVersions,
 		!c.Comparison.refusesOthers() || c.Comparison.answers.get() == NotCompared,
 		!e.IsAwaited():
 		return

@@ -14,7 +14,8 @@ import (
 // RES-6: selectors choose from stored objects what Kubernetes' own choose from its sets of labels and fields.
 func TestSelection(t *testing.T) {
 	sets := []labels.Set{nil, {"a": "b"}, {"a": ""}, {"a": "c", "x.y/z": "5"}, {"x.y/z": "12", "b": "b"}}
-	for _, text := range []string{"a", "!a", "a=b", "a==b", "a!=b", "a in (b,c)", "a notin (b,)", "x.y/z>5", "x.y/z<6", "a,b", "a!=,!q", "a=", "b notin (b)"} {
+	for _, text := range []string{"a", "!a", "a=b", "a==b", "a!=b", "a in (b,c)", "a notin (b,)", "x.y/z>5", "x.y/z<6",
+		"a,b", "a!=,!q", "a=", "b notin (b)"} {
 		selector, err := labels.Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -30,10 +31,13 @@ func TestSelection(t *testing.T) {
 			}
 		}
 	}
-	r := &resource.Resource{Fields: resource.Fields{Selectable: []resource.FieldPath{{"spec", "color"}, {"spec", "n"}, {"spec", "on"}}}}
-	set := fields.Set{"metadata.name": "n", "metadata.namespace": "s", "spec.color": "red", "spec.n": "3", "spec.on": "true"}
+	r := &resource.Resource{Fields: resource.Fields{Selectable: []resource.FieldPath{{"spec", "color"}, {"spec", "n"},
+		{"spec", "on"}}}}
+	set := fields.Set{"metadata.name": "n", "metadata.namespace": "s", "spec.color": "red", "spec.n": "3",
+		"spec.on": "true"}
 	const object = `{"metadata":{"name":"n"},"spec":{"color":"red","n":3,"on":true}}`
-	for _, text := range []string{"metadata.name=n", "metadata.name!=n", "metadata.namespace=s", "metadata.namespace=t", "spec.color=red,spec.n=3", "spec.on=true",
+	for _, text := range []string{"metadata.name=n", "metadata.name!=n", "metadata.namespace=s", "metadata.namespace=t",
+		"spec.color=red,spec.n=3", "spec.on=true",
 		"spec.on!=true", "spec.color=", "spec.color!="} {
 		selector, err := fields.ParseSelector(text)
 		if err != nil {
@@ -44,7 +48,9 @@ func TestSelection(t *testing.T) {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 		bare := selection{fields: selector, resource: r, namespace: "s"}
-		if got, want := selects(t, &bare, `{}`), selector.Matches(fields.Set{"metadata.name": "", "metadata.namespace": "s", "spec.color": "", "spec.n": "", "spec.on": ""}); got != want {
+		if got, want := selects(t, &bare, `{}`),
+			selector.Matches(fields.Set{"metadata.name": "", "metadata.namespace": "s", "spec.color": "", "spec.n": "",
+				"spec.on": ""}); got != want {
 			t.Errorf("%s of an object with nothing: %v, want %v", text, got, want)
 		}
 	}
@@ -89,7 +95,8 @@ func TestPages(t *testing.T) {
 		list := func(l *listPass, names []string) (string, error) {
 			l.resource, l.names = r, []string{}
 			for _, name := range names {
-				d, err := document.Parse(fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"s"}}`, name), document.Limits{})
+				d, err := document.Parse(fmt.Appendf(nil, `{"metadata":{"name":%q,"namespace":"s"}}`, name),
+					document.Limits{})
 				if err != nil {
 					t.Fatal(err)
 				}

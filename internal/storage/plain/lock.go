@@ -32,7 +32,8 @@ func (l locker) lockNeed(r *storage.Request, readsFirst bool) storage.Need {
 		return storage.NeedsNone
 	case l.comparesWrite(&r.Info, r.Head):
 		return storage.ForItself
-	case !isVersioned && (readsFirst || storesWhole(l.Resource) || r.Info.Verb == resource.VerbUpdate && l.patchesByRules()):
+	case !isVersioned && (readsFirst || storesWhole(l.Resource) || r.Info.Verb == resource.VerbUpdate &&
+		l.patchesByRules()):
 		return storage.ForItself
 	case !l.comparesFor(&r.Info) || l.isProved(methodOf(r.Head.Method)):
 		return storage.NeedsNone
@@ -46,7 +47,8 @@ func (l locker) lockNeed(r *storage.Request, readsFirst bool) storage.Need {
 // storesWhole reports whether there are writes that change a part of an object by storing all of it as it was
 // read, which undoes what was written in between.
 func storesWhole(r *resource.Resource) bool {
-	return r.Backend.Patch == resource.PatchEmulated || keepsStatus(r) && storage.StatusPath(r) != nil || emulates(r, resource.ScaleSubresource)
+	return r.Backend.Patch == resource.PatchEmulated || keepsStatus(r) && storage.StatusPath(r) != nil ||
+		emulates(r, resource.ScaleSubresource)
 }
 
 // patchesByRules reports whether rules over several fields apply to a patch that the backend
@@ -55,7 +57,8 @@ func (l locker) patchesByRules() bool {
 	if l.Resource.Backend.Patch != resource.PatchValidated {
 		return false
 	}
-	patch := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: l.Resource.Group, Version: l.Resource.Version, Resource: l.Resource.Names.Plural}
+	patch := resource.Info{Verb: resource.VerbPatch, IsResource: true, Group: l.Resource.Group,
+		Version: l.Resource.Version, Resource: l.Resource.Names.Plural}
 	schema := l.schema(resource.VerbPatch)
 	return schema != nil && schema.HasRules() || l.ObjectPolicies.Concerns(&patch, admission.Update)
 }
@@ -81,7 +84,8 @@ func (l locker) lock(e *storage.Exchanges, path []byte, need storage.Need) error
 	if deadline := e.Deadline(); !deadline.IsZero() && deadline.Before(by) {
 		by = deadline
 	}
-	lock, err := l.Locks.Acquire(l.Backend.Name, lockName(str(path)), need, storage.Wait{Client: e.Client, By: by}, e.Tracer)
+	lock, err := l.Locks.Acquire(l.Backend.Name, lockName(str(path)), need, storage.Wait{Client: e.Client, By: by},
+		e.Tracer)
 	switch {
 	case err == presence.ErrLeft:
 		return err

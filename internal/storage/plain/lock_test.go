@@ -30,8 +30,9 @@ func (objectPolicy) Validate(context.Context, *admission.Attributes, *admission.
 // comes in between that could break what the policy found, of the object or of a part of it.
 func TestLockForRules(t *testing.T) {
 	described := &resource.Resource{
-		Group: "g", Version: "v1", Names: resource.Names{Plural: "things"}, Subresources: resource.Subresources{Status: true},
-		Backend: resource.Backend{Patch: resource.PatchValidated, Versions: resource.ETagVersions},
+		Group: "g", Version: "v1", Names: resource.Names{Plural: "things"},
+		Subresources: resource.Subresources{Status: true},
+		Backend:      resource.Backend{Patch: resource.PatchValidated, Versions: resource.ETagVersions},
 	}
 	for _, c := range []struct {
 		name       string
@@ -44,8 +45,9 @@ func TestLockForRules(t *testing.T) {
 		chain := admission.NewChain(nil, c.validators)
 		for _, subresource := range []string{"", "status", "other"} {
 			i := resource.Info{
-				Verb: resource.VerbUpdate, IsResource: true, Group: "g", Version: "v1", Resource: "things", Name: "x", Subresource: subresource,
-				Path: "/things/x/" + subresource,
+				Verb: resource.VerbUpdate, IsResource: true, Group: "g", Version: "v1", Resource: "things", Name: "x",
+				Subresource: subresource,
+				Path:        "/things/x/" + subresource,
 			}
 			object := i
 			object.Subresource = ""

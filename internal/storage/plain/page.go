@@ -135,9 +135,11 @@ func (l *listPass) checkVersion() error {
 	numbers := len(l.version) > 0 && allDigits(str(l.version))
 	n, err := strconv.ParseUint(asked, 10, 64)
 	if numbers && err != nil {
-		return status.BadRequest("invalid resource version: resourceVersion: Invalid value: %q: %s", storage.Short(asked), err.Error())
+		return status.BadRequest("invalid resource version: resourceVersion: Invalid value: %q: %s",
+			storage.Short(asked), err.Error())
 	}
-	exact := l.options.ResourceVersionMatch == metav1.ResourceVersionMatchExact || l.options.Limit > 0 && l.options.ResourceVersionMatch == ""
+	exact := l.options.ResourceVersionMatch == metav1.ResourceVersionMatchExact || l.options.Limit > 0 &&
+		l.options.ResourceVersionMatch == ""
 	current, _ := strconv.ParseUint(string(l.version), 10, 64)
 	switch {
 	case numbers && n > current:

@@ -48,7 +48,8 @@ func (s refusedPatches) Patched(w *storage.Write) (isPrepared bool, err error) {
 
 // Patch implements storage.Patcher.
 func (refusedPatches) Patch(w *storage.Write) error {
-	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend", w.Info.Subresource, w.Info.GroupResource())
+	return status.MethodNotAllowedf("PATCH is not supported on the subresource '%s' of '%s' before a plain backend",
+		w.Info.Subresource, w.Info.GroupResource())
 }
 
 // patched applies a patch to the stored object.
@@ -70,7 +71,8 @@ func (s storedReader) patched(w *storage.Write) error {
 	}
 	result := w.Existing.Object.Clone()
 	w.Shown = shows(s.Resource, storage.ShownObject)
-	if isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch; isMerge && sendsPatch(s.Resource, w) {
+	if isMerge := w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch; isMerge &&
+		sendsPatch(s.Resource, w) {
 		w.Shown = shows(s.Resource, storage.ShownMerged)
 	}
 	err := s.apply(w, result)
@@ -109,7 +111,8 @@ func (c *collection) apply(w *storage.Write, result *document.Document) error {
 		case t == nil:
 			return status.UnsupportedMediaType(patchTypes)
 		case patch.Kind() != document.Object:
-			return status.BadRequest("a strategic merge patch must be a JSON object, not %s", patch.Kind().WithArticle())
+			return status.BadRequest("a strategic merge patch must be a JSON object, not %s",
+				patch.Kind().WithArticle())
 		}
 		if err := t.Patch(result, patch); err != nil {
 			return notApplicable(w, err.Error())
@@ -220,7 +223,8 @@ func unknownInPatch(patch document.Node) []string {
 			switch key := m.Key(); key {
 			case "op", "path", "from", "value":
 			default:
-				unknown = append(unknown, fmt.Sprintf("json patch unknown field %q", "["+strconv.Itoa(i)+"]."+storage.Short(key)))
+				unknown = append(unknown, fmt.Sprintf("json patch unknown field %q", "["+strconv.Itoa(i)+"]."+
+					storage.Short(key)))
 			}
 		}
 		i++

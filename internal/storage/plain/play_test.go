@@ -28,8 +28,9 @@ func TestCases(t *testing.T) {
 			comparisons.Asks = s.Options["asks"]
 			comparisons.Found = func(schema.GroupResource, string, plain.Finding) {}
 			o := plain.Options{
-				Backend: s.Backend, Limits: s.Limits, Policies: s.Policies, ObjectPolicies: s.ObjectPolicies, Resource: s.Resource,
-				Schemas: s.Schemas, Locks: locks, LocksAlone: s.Options["alone"], Memory: heap{},
+				Backend: s.Backend, Limits: s.Limits, Policies: s.Policies, ObjectPolicies: s.ObjectPolicies,
+				Resource: s.Resource,
+				Schemas:  s.Schemas, Locks: locks, LocksAlone: s.Options["alone"], Memory: heap{},
 				ProtectsStatus: s.Options["status"], ChecksNames: s.Options["names"],
 				StrategicType: func(document.Node) *merge.Type { return nil },
 			}

@@ -120,7 +120,8 @@ func refusedBy(s *storage.Subject, head *message.Head, v *validators, o conditio
 
 // hasPreconditions reports whether a write names the state of the object that it expects.
 func hasPreconditions(head *message.Head) bool {
-	return head.Has(message.FieldIfMatch) || head.Has(message.FieldIfNoneMatch) || head.Has(message.FieldIfUnmodifiedSince)
+	return head.Has(message.FieldIfMatch) || head.Has(message.FieldIfNoneMatch) ||
+		head.Has(message.FieldIfUnmodifiedSince)
 }
 
 // readsConditionally reports whether a read does.
@@ -135,7 +136,8 @@ func neverMatches(head *message.Head) bool {
 		if l.Field != message.FieldIfMatch || l.Dropped {
 			continue
 		}
-		if len(l.Value) == 0 || isAny(l.Value) || eachETag(l.Value, func(one []byte) bool { return len(strong(one)) > 0 }) {
+		if len(l.Value) == 0 || isAny(l.Value) ||
+			eachETag(l.Value, func(one []byte) bool { return len(strong(one)) > 0 }) {
 			return false
 		}
 		weak = true

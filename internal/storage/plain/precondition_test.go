@@ -56,7 +56,8 @@ func TestMatches(t *testing.T) {
 
 // TestCompare: the order of RFC 9110, 13.2.2, with an object that has the ETag "1" and was modified at ten o'clock.
 func TestCompare(t *testing.T) {
-	const before, at, after = "Mon, 23 Nov 2026 09:00:00 GMT", "Mon, 23 Nov 2026 10:00:00 GMT", "Mon, 23 Nov 2026 11:00:00 GMT"
+	const before, at, after = "Mon, 23 Nov 2026 09:00:00 GMT", "Mon, 23 Nov 2026 10:00:00 GMT",
+		"Mon, 23 Nov 2026 11:00:00 GMT"
 	present := validators{made: []byte(`"1"`), own: []byte(`W/"x"`), modified: []byte(at)}
 	for _, c := range []struct {
 		name        string
@@ -81,16 +82,20 @@ func TestCompare(t *testing.T) {
 		{"If-None-Match, named weakly", []string{`If-None-Match: W/"1"`}, present, matched, unmodified},
 		{"If-None-Match, the backend's", []string{`If-None-Match: W/"x"`}, present, matched, unmodified},
 		{"If-None-Match, any", []string{`If-None-Match: *`}, present, matched, unmodified},
-		{"If-None-Match, any, nothing is stored", []string{`If-None-Match: *`}, validators{isAbsent: true}, holds, holds},
+		{"If-None-Match, any, nothing is stored", []string{`If-None-Match: *`}, validators{isAbsent: true}, holds,
+			holds},
 		{"If-Unmodified-Since, before", []string{`If-Unmodified-Since: ` + before}, present, modified, modified},
 		{"If-Unmodified-Since, at", []string{`If-Unmodified-Since: ` + at}, present, holds, holds},
 		{"If-Unmodified-Since, after", []string{`If-Unmodified-Since: ` + after}, present, holds, holds},
 		{"If-Unmodified-Since, no date", []string{`If-Unmodified-Since: yesterday`}, present, holds, holds},
-		{"If-Unmodified-Since, no time is known", []string{`If-Unmodified-Since: ` + before}, validators{made: []byte(`"1"`)}, holds, holds},
-		{"If-Match counts, and not If-Unmodified-Since", []string{`If-Match: "1"`, `If-Unmodified-Since: ` + before}, present, holds, holds},
+		{"If-Unmodified-Since, no time is known", []string{`If-Unmodified-Since: ` + before},
+			validators{made: []byte(`"1"`)}, holds, holds},
+		{"If-Match counts, and not If-Unmodified-Since", []string{`If-Match: "1"`, `If-Unmodified-Since: ` + before},
+			present, holds, holds},
 		{"If-Modified-Since, before", []string{`If-Modified-Since: ` + before}, present, holds, holds},
 		{"If-Modified-Since, at", []string{`If-Modified-Since: ` + at}, present, holds, unmodified},
-		{"If-None-Match counts, and not If-Modified-Since", []string{`If-None-Match: "2"`, `If-Modified-Since: ` + after}, present, holds, holds},
+		{"If-None-Match counts, and not If-Modified-Since", []string{`If-None-Match: "2"`, `If-Modified-Since: ` +
+			after}, present, holds, holds},
 		{"If-Match and If-None-Match", []string{`If-Match: "1"`, `If-None-Match: "1"`}, present, matched, unmodified},
 		{"If-Match fails first", []string{`If-Match: "2"`, `If-None-Match: "1"`}, present, unmatched, unmatched},
 	} {
@@ -119,14 +124,16 @@ func headWith(t testing.TB, lines ...string) *message.Head {
 
 // TestMadeETags: what two bodies have in common, and how made ETags differ from others.
 func TestMadeETags(t *testing.T) {
-	one, same, other := appendMade(nil, []byte(`{"a":1}`)), appendMade(nil, []byte(`{"a":1}`)), appendMade(nil, []byte(`{"a": 1}`))
+	one, same, other := appendMade(nil, []byte(`{"a":1}`)), appendMade(nil, []byte(`{"a":1}`)),
+		appendMade(nil, []byte(`{"a": 1}`))
 	if string(one) != `"gw-AVq9f1zFei3ZS3WQ8ErYCEJzkF7jPsXO"` {
 		t.Errorf("made %s", one)
 	}
 	if string(one) != string(same) || string(one) == string(other) {
 		t.Errorf("made %s, %s and %s", one, same, other)
 	}
-	for text, want := range map[string]bool{string(one): true, `W/` + string(one): false, `"gw-1"`: false, `"abc"`: false, ``: false} {
+	for text, want := range map[string]bool{string(one): true, `W/` + string(one): false, `"gw-1"`: false,
+		`"abc"`: false, ``: false} {
 		if isMade([]byte(text)) != want {
 			t.Errorf("%s is made: %v", text, !want)
 		}

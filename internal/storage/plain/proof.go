@@ -35,7 +35,8 @@ func (p Proof) String() string {
 // what the backend was seen to do. locksAlone is as in Options.
 func (c *Comparisons) Proof(r *resource.Resource, method string, locksAlone bool) (p Proof, ok bool) {
 	isWrite := method == http.MethodPut || method == http.MethodPatch
-	if r == nil || !isWrite || r.Backend.Preconditions != resource.AutoPreconditions || !comparesPreconditions(&Options{Resource: r, LocksAlone: locksAlone}) {
+	if r == nil || !isWrite || r.Backend.Preconditions != resource.AutoPreconditions ||
+		!comparesPreconditions(&Options{Resource: r, LocksAlone: locksAlone}) {
 		return Proof{}, false
 	}
 	c.mu.Lock()
@@ -61,7 +62,8 @@ func (c *Comparison) proof(method string) Proof {
 	case found == NotCompared:
 		return Proof{Because: "the backend carried out a " + method + " that named another version", Since: f.at()}
 	case found == Unclear:
-		return Proof{Because: "the backend's answers to a " + method + " that names another version show nothing", Since: f.at()}
+		return Proof{Because: "the backend's answers to a " + method + " that names another version show nothing",
+			Since: f.at()}
 	}
 	return Proof{Because: "no " + method + " has shown yet whether the backend does"}
 }

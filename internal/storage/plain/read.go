@@ -52,7 +52,8 @@ func dropUnread(r *storage.Request) {
 // readTagged reads an object whose ETag the gateway makes, and compares what the client names itself. The ETag of a
 // HEAD is one of the object too, so that the backend is asked for it.
 func (c *completer) readTagged(r *storage.Request, target []byte, edits bool) error {
-	m := storage.Message{Target: target, IsSafe: true, IsEdited: true, Precondition: storage.Precondition{IsCompared: true}}
+	m := storage.Message{Target: target, IsSafe: true, IsEdited: true,
+		Precondition: storage.Precondition{IsCompared: true}}
 	if r.IsHead() {
 		m.Method = methodGet
 	}
@@ -109,7 +110,8 @@ func (c *completer) completeRead(r *storage.Request, l *listPass, etag []byte) e
 		a.ForgetBody(true)
 	case a.IsStream():
 		a.ForgetBody(false)
-		r.Editor = c.newReadDefaulter(&r.Info, r.Memory, l, bytes.Clone(etag)) // the head is made for sending before the body comes
+		// the head is made for sending before the body comes
+		r.Editor = c.newReadDefaulter(&r.Info, r.Memory, l, bytes.Clone(etag))
 	default:
 		return c.completeWhole(r, l, etag)
 	}
@@ -192,7 +194,8 @@ func asksForAll(head *message.Head) bool {
 func isPlainJSON(contentType []byte) bool {
 	media, parameter, _ := bytes.Cut(contentType, []byte(";"))
 	name, _, _ := bytes.Cut(bytes.TrimSpace(parameter), []byte("="))
-	return bytes.EqualFold(bytes.TrimSpace(media), typeJSON) && (len(name) == 0 || bytes.EqualFold(name, []byte("charset"))) &&
+	return bytes.EqualFold(bytes.TrimSpace(media), typeJSON) &&
+		(len(name) == 0 || bytes.EqualFold(name, []byte("charset"))) &&
 		bytes.IndexByte(parameter, ';') < 0
 }
 

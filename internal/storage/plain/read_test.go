@@ -32,7 +32,8 @@ func TestStreamedVersion(t *testing.T) {
 		if err := s.completeRead(r, nil, r.Response.ETag()); err != nil {
 			t.Fatal(err)
 		}
-		if head := string(r.Response.StreamHead(true, true, "Connection: close\r\n")); !strings.Contains(head, "\r\nETag: \"9\"\r\n") || strings.Contains(head, "Accept-Ranges") {
+		if head := string(r.Response.StreamHead(true, true, "Connection: close\r\n")); !strings.Contains(head,
+			"\r\nETag: \"9\"\r\n") || strings.Contains(head, "Accept-Ranges") {
 			t.Errorf("the head is %q", head)
 		}
 		got, used, err := r.Editor.Append(nil, []byte(`{"metadata":{},`+bareWidget[1:]), 1<<20)
@@ -51,7 +52,8 @@ func TestUnreadParts(t *testing.T) {
 	const name = `"kind":"Widget","apiVersion":"example.com/v1",`
 	for _, tt := range []struct{ body, want string }{ // an empty one is refused
 		{`{` + name + `"metadata":{"labels":{"a":"1","a":"2"}},"spec":{"size":1,"max":2,"mode":"Locked"}}`, `{` + name + `"metadata":{"labels":{"a":"1","a":"2"}},"spec":{"size":1,"max":2,"mode":"Locked"}}`},
-		{`{` + name + `"status":{"x":tru},"spec":{"size":1,"max":2}}`, `{` + name + `"status":{"x":tru},"spec":{"size":1,"max":2,"mode":"Open"}}`},
+		{`{` + name + `"status":{"x":tru},"spec":{"size":1,"max":2}}`,
+			`{` + name + `"status":{"x":tru},"spec":{"size":1,"max":2,"mode":"Open"}}`},
 		{`{` + name + `"status":{},"status":{},"spec":{}}`, ""},
 		{`{` + name + `"spec":{"max":1,"max":2}}`, ""},
 		{`{` + name + `"status":{"x":1`, ""},

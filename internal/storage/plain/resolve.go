@@ -44,7 +44,8 @@ func (s sender) isProof(w *storage.Write, m *storage.Message) bool {
 	i := &w.Info
 	isNew := i.Verb == resource.VerbCreate
 	switch {
-	case s.Resource.Operation != nil, i.Subresource != "" && !isPartOf(s.Resource, i), !i.IsObject() && !isNew, isNew && i.Name == "":
+	case s.Resource.Operation != nil, i.Subresource != "" && !isPartOf(s.Resource, i), !i.IsObject() && !isNew,
+		isNew && i.Name == "":
 		return false
 	case w.IsRepeatable() && !s.namesVersion(w, m):
 		return true
@@ -111,7 +112,8 @@ func (s sender) isLeft(w *storage.Write, m *storage.Message, answer *message.Res
 	for _, d := range [...]*document.Document{stored, sent} {
 		removeVersion(s.Resource, d)
 	}
-	return document.EqualNodes(stored.Root(), sent.Root()) || sendsPatch(s.Resource, w) && s.equalsCompleted(w, stored, sent)
+	return document.EqualNodes(stored.Root(), sent.Root()) || sendsPatch(s.Resource, w) && s.equalsCompleted(w, stored,
+		sent)
 }
 
 // sent returns a copy of the object that a write leaves.

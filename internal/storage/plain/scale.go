@@ -47,7 +47,8 @@ func (s scaleReads) Read(r *storage.Request) error {
 	case err != nil:
 		return status.Internal("%s", err.Error())
 	case !isSet:
-		return status.Internal("the spec replicas field %q does not exist", "."+storage.PathString(s.a.Resource.Subresources.Scale.Replicas))
+		return status.Internal("the spec replicas field %q does not exist",
+			"."+storage.PathString(s.a.Resource.Subresources.Scale.Replicas))
 	}
 	r.Response.StartJSON(http.StatusOK, w.Existing.ETag, scale.json())
 	return nil
@@ -68,14 +69,16 @@ func (s *scale) json() []byte {
 // scaleOf reads the Scale of an object, and whether the number of replicas is set.
 func scaleOf(r *resource.Resource, w *storage.Write, d *document.Document) (*scale, bool, error) {
 	o := &scale{autoscalingv1.Scale{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
-		ObjectMeta: metav1.ObjectMeta{Name: w.Info.Name, Namespace: w.Info.ObjectNamespace(), ResourceVersion: string(w.Existing.Version)},
+		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
+		ObjectMeta: metav1.ObjectMeta{Name: w.Info.Name, Namespace: w.Info.ObjectNamespace(),
+			ResourceVersion: string(w.Existing.Version)},
 	}}
 	if r.Envelope == resource.Kubernetes {
 		metadata := storage.Metadata(d)
 		o.UID = types.UID(storage.TextIn(metadata, "uid"))
 		o.ResourceVersion = storage.TextIn(metadata, "resourceVersion")
-		_ = o.CreationTimestamp.UnmarshalQueryParameter(storage.TextIn(metadata, "creationTimestamp")) // none if it is no time
+		// none if it is no time
+		_ = o.CreationTimestamp.UnmarshalQueryParameter(storage.TextIn(metadata, "creationTimestamp"))
 	}
 	replicas, isSet, err := number(d.Root(), r.Subresources.Scale.Replicas)
 	if err != nil {
@@ -182,17 +185,21 @@ func (s *scaler) decode(w *storage.Write, before *scale, text []byte, wasSet boo
 	case o.APIVersion != "" && o.APIVersion != "autoscaling/v1":
 		return nil, status.BadRequest("the API version in the data (%s) does not match the expected API version (autoscaling/v1)", storage.Short(o.APIVersion))
 	case o.Kind != "" && o.Kind != "Scale":
-		return nil, status.BadRequest("the kind in the data (%s) does not match the expected kind (Scale)", storage.Short(o.Kind))
+		return nil, status.BadRequest("the kind in the data (%s) does not match the expected kind (Scale)",
+			storage.Short(o.Kind))
 	case o.Name != "" && o.Name != w.Info.Name:
-		return nil, status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", storage.Short(o.Name), w.Info.Name)
+		return nil, status.BadRequest("the name of the object (%s) does not match the name on the URL (%s)",
+			storage.Short(o.Name), w.Info.Name)
 	case o.Namespace != "" && o.Namespace != w.Info.ObjectNamespace():
 		return nil, status.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	case o.Spec.Replicas == unsetReplicas && !wasSet:
-		return nil, status.BadRequest("the spec replicas field %q cannot be empty", "."+storage.PathString(s.a.Resource.Subresources.Scale.Replicas))
+		return nil, status.BadRequest("the spec replicas field %q cannot be empty",
+			"."+storage.PathString(s.a.Resource.Subresources.Scale.Replicas))
 	}
 	if stored := before.UID; w.Info.Verb == resource.VerbUpdate && o.UID != "" && o.UID != stored {
 		return nil, status.Conflict(w.Info.GroupResource(), w.Info.Name,
-			"Precondition failed: UID in precondition: "+storage.Short(string(o.UID))+", UID in object meta: "+string(stored))
+			"Precondition failed: UID in precondition: "+storage.Short(string(o.UID))+", UID in object meta: "+
+				string(stored))
 	}
 	// Only the number of replicas counts, and the version.
 	version, replicas := o.ResourceVersion, o.Spec.Replicas
@@ -210,7 +217,8 @@ func (s *scaler) decode(w *storage.Write, before *scale, text []byte, wasSet boo
 // undecodable returns the Status of a Scale that cannot be read.
 func undecodable(w *storage.Write, message string) error {
 	if w.Patch != nil {
-		return status.Invalid(apischema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), "Scale", message)}, 0)
+		return status.Invalid(apischema.GroupKind{}, "",
+			field.ErrorList{field.Invalid(field.NewPath("patch"), "Scale", message)}, 0)
 	}
 	return status.BadRequest("Scale in version \"v1\" cannot be handled as a Scale: %s", message)
 }
@@ -225,7 +233,8 @@ func (s *scaler) ApplyScale(w, asked *storage.Write) error {
 	w.SetObject(result)
 	w.Shown = shows(s.a.Resource, storage.ShownObject)
 	w.ContentType = typeJSON
-	if err := storage.SetAt(result, s.a.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas), 10)); err != nil {
+	if err := storage.SetAt(result, s.a.Resource.Subresources.Scale.Replicas, strconv.AppendInt(nil, int64(replicas),
+		10)); err != nil {
 		return w.Unplaced(err)
 	}
 	w.Info.Path = string(w.Exchanges.ItemTarget(&w.Info))

@@ -27,7 +27,8 @@ func TestNoScaleOfAFailedObject(t *testing.T) {
 	defer object.Release()
 	m.isClosed = true
 	object.Set(object.Root(), "status", []byte(`"`+strings.Repeat("a", 1<<20)+`"`))
-	r := &resource.Resource{Subresources: resource.Subresources{Scale: &resource.Scaling{Replicas: resource.FieldPath{"spec", "replicas"}}}}
+	r := &resource.Resource{Subresources: resource.Subresources{
+		Scale: &resource.Scaling{Replicas: resource.FieldPath{"spec", "replicas"}}}}
 	s := scaledWrites{objectWrites{&access{collection: &collection{Options: Options{Resource: r}}}}}
 	if text, err := s.scaleText(&storage.Write{}, object); !errors.Is(err, document.ErrNoMemory) {
 		t.Errorf("got %s, %v", text, err)

@@ -57,7 +57,8 @@ func (s sentPatches) sendPatch(w *storage.Write, patch *document.Document) error
 	if w.Info.Subresource != "" {
 		m.Target = w.Exchanges.ItemTarget(&w.Info)
 	}
-	if patch != w.Patch || patch.Edited() || w.Object.Edited() || w.Existing.IsCompleted || w.Existing.Pin == storage.PinnedByField {
+	if patch != w.Patch || patch.Edited() || w.Object.Edited() || w.Existing.IsCompleted ||
+		w.Existing.Pin == storage.PinnedByField {
 		folded, err := s.foldedPatch(w, patch)
 		switch isForm := w.PatchType == storage.FormPatch; {
 		case err != nil:
@@ -97,7 +98,8 @@ func (s sentPatches) foldedPatch(w *storage.Write, patch *document.Document) ([]
 	}
 	f := fold{
 		write: w, patch: patch, stored: stored, completed: w.Existing.Object, want: want, limits: s.a.Limits.Sent,
-		isUnfilled: w.Existing.IsCompleted && s.a.Resource.Envelope == resource.Bare && w.PatchType != storage.FormPatch,
+		isUnfilled: w.Existing.IsCompleted && s.a.Resource.Envelope == resource.Bare &&
+			w.PatchType != storage.FormPatch,
 	}
 	if w.Existing.Pin == storage.PinnedByField {
 		f.pin = s.a.Resource.Fields.Version

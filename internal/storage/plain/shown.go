@@ -70,14 +70,16 @@ func (c *collection) checkShown(w *storage.Write, object document.Node) error {
 	if c.knows(c.Schemas.For(resource.VerbPatch), object) {
 		return nil
 	}
-	return status.BadGateway("the backend's answer to a GET of '" + w.Info.GroupResource().String() + "' has no member that the schema knows, " +
+	return status.BadGateway("the backend's answer to a GET of '" + w.Info.GroupResource().String() +
+		"' has no member that the schema knows, " +
 		"so that it is not the stored object: `fields.answer` of the resource says where in the answer it is")
 }
 
 // knows reports whether a schema knows a member of an object, or cannot tell. The schemas of a document say where the
 // object is.
 func (c *collection) knows(of *schema.Schema, object document.Node) bool {
-	if c.Resource.Envelope != resource.Bare || of == nil || c.Schemas.BlamesPatches || object.Len() == 0 || !of.Root().NamesAllMembers() {
+	if c.Resource.Envelope != resource.Bare || of == nil || c.Schemas.BlamesPatches || object.Len() == 0 ||
+		!of.Root().NamesAllMembers() {
 		return true
 	}
 	for m := object.First(); m.Valid(); m = m.Next() {

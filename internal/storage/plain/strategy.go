@@ -89,7 +89,8 @@ func (s objectStrategy) warnOfStatus(w *storage.Write) {
 	if stored, _ := storage.Find(w.Existing.Root(), s.a.status); stored.Valid() && document.EqualNodes(sent, stored) {
 		return
 	}
-	w.Exchanges.Warn("`" + storage.PathString(s.a.status) + "` may be written by the API alone: the value that was sent was dropped")
+	w.Exchanges.Warn("`" + storage.PathString(s.a.status) +
+		"` may be written by the API alone: the value that was sent was dropped")
 }
 
 // KeepStatus implements storage.Strategy.
@@ -149,7 +150,8 @@ func (c *collection) misplace(w *storage.Write, err error) error {
 // systemMembers are the members of metadata that a client cannot set when it creates an object.
 // Some have no other use here: fields are not managed on a plain backend, and selfLink is of the
 // past.
-var systemMembers = document.NewNames([]string{"uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"})
+var systemMembers = document.NewNames([]string{"uid", "creationTimestamp", "generation", "deletionTimestamp",
+	"deletionGracePeriodSeconds", "selfLink", "managedFields"})
 
 // dropSystemMetadata takes out what the system owns, before any policy sees the object that is to be created
 // (META-1).
@@ -187,7 +189,8 @@ func (s objectStrategy) setNewMetadata(w *storage.Write) (metadata document.Node
 	if emulates(s.a.Resource, resource.SystemMetadata) {
 		w.Object.SetString(metadata, "uid", string(uuid.NewUUID()))
 		var now [len(time.RFC3339) + 2]byte
-		w.Object.Set(metadata, "creationTimestamp", append(time.Now().UTC().AppendFormat(append(now[:0], '"'), time.RFC3339), '"'))
+		w.Object.Set(metadata, "creationTimestamp",
+			append(time.Now().UTC().AppendFormat(append(now[:0], '"'), time.RFC3339), '"'))
 		w.Object.Set(metadata, "generation", []byte("1"))
 	}
 	if !emulates(s.a.Resource, resource.GeneratedNames) {
@@ -211,7 +214,8 @@ func (s objectStrategy) carryMetadata(w *storage.Write) {
 	}
 	if version, found := storage.Find(existing, s.a.Resource.Fields.Version); found {
 		// It is the backend's, which may not even be known to the schema.
-		_ = storage.SetAt(w.Object, s.a.Resource.Fields.Version, version.Raw()) // without a place for it, it has changed
+		// without a place for it, it has changed
+		_ = storage.SetAt(w.Object, s.a.Resource.Fields.Version, version.Raw())
 	}
 	setGeneration(w, metadata)
 	checkOwners(w, metadata)
@@ -307,7 +311,8 @@ func warnOfFinalizer(e *storage.Exchanges, name string) {
 		warn(problem)
 	}
 	switch {
-	case strings.Contains(name, "/"), name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents, name == "kubernetes":
+	case strings.Contains(name, "/"), name == metav1.FinalizerOrphanDependents,
+		name == metav1.FinalizerDeleteDependents, name == "kubernetes":
 	case strings.Contains(name, "."):
 		warn("prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers")
 	default:

@@ -23,7 +23,8 @@ func (c *collection) restoreUnknown(w *storage.Write, want *document.Document) e
 	r := restorer{d: want, hasWholeLists: w.PatchType == storage.MergePatch || w.PatchType == storage.FormPatch}
 	r.members(want.Root(), pruned.Root(), w.Existing.Root())
 	if r.lost.Valid() {
-		return notApplicable(w, "the items of `"+storage.Short(r.lost.Path())+"` have members that the schema does not know, "+
+		return notApplicable(w, "the items of `"+storage.Short(r.lost.Path())+
+			"` have members that the schema does not know, "+
 			"and which of the items they belong to is not known any more")
 	}
 	return nil

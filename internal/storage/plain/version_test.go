@@ -44,7 +44,8 @@ func TestVersionOfETag(t *testing.T) {
 			t.Errorf("the weak ETag %s is version %s", weak, version)
 		}
 	}
-	for _, version := range []string{"_W7", "_W", "_BW_2f7", "", "0", "1", "999", "a_", "a_2", "a_zz", "a_5F", "a b", "_Sabc", "_X", "_S7", "a_61", "é", "\"a\""} {
+	for _, version := range []string{"_W7", "_W", "_BW_2f7", "", "0", "1", "999", "a_", "a_2", "a_zz", "a_5F", "a b",
+		"_Sabc", "_X", "_S7", "a_61", "é", "\"a\""} {
 		if etag, ok := appendETag(nil, version); ok {
 			t.Errorf("version %q belongs to the ETag %s", version, etag)
 		}
@@ -53,7 +54,8 @@ func TestVersionOfETag(t *testing.T) {
 
 // Two ETags never have one version, and a version never two ETags.
 func FuzzVersionOfETag(f *testing.F) {
-	for _, s := range []string{`"1"`, `W/"a"`, `abc`, `"0"`, `""`, `1001`, `_S1`, `"100000000000000999"`, `100000000000000999`} {
+	for _, s := range []string{`"1"`, `W/"a"`, `abc`, `"0"`, `""`, `1001`, `_S1`, `"100000000000000999"`,
+		`100000000000000999`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -77,7 +79,8 @@ func FuzzVersionOfETag(f *testing.F) {
 // the content.
 func TestVersionOf(t *testing.T) {
 	field := &resource.Resource{Fields: resource.Fields{Version: resource.FieldPath{"meta", "rev"}}}
-	none := &resource.Resource{Backend: resource.Backend{Versions: resource.NoVersions, Concurrency: resource.BestEffort}}
+	none := &resource.Resource{Backend: resource.Backend{Versions: resource.NoVersions,
+		Concurrency: resource.BestEffort}}
 	best := &resource.Resource{Backend: resource.Backend{Concurrency: resource.BestEffort}}
 	const object = `{"a":[1,{"b":null}],"c":"d"}`
 	for _, c := range []struct {
@@ -97,8 +100,10 @@ func TestVersionOf(t *testing.T) {
 		{"a weak ETag at best effort", best, object, `W/"9"`, "106a25c3b1b7dd0a6b0988b40d20e961"},
 		{"no ETag at best effort", best, object, ``, "106a25c3b1b7dd0a6b0988b40d20e961"},
 		{"content", none, object, `"9"`, "106a25c3b1b7dd0a6b0988b40d20e961"},
-		{"content in another spelling", none, "{ \"c\" : \"\\u0064\",\n\"a\":[1,{\"b\":null}] }", ``, "106a25c3b1b7dd0a6b0988b40d20e961"},
-		{"the backend's own", &resource.Resource{Backend: resource.Backend{Versions: resource.NativeVersions}}, object, `"9"`, ""},
+		{"content in another spelling", none, "{ \"c\" : \"\\u0064\",\n\"a\":[1,{\"b\":null}] }", ``,
+			"106a25c3b1b7dd0a6b0988b40d20e961"},
+		{"the backend's own", &resource.Resource{Backend: resource.Backend{Versions: resource.NativeVersions}}, object,
+			`"9"`, ""},
 	} {
 		d, err := document.Parse([]byte(c.object), document.Limits{})
 		if err != nil {
@@ -118,7 +123,8 @@ func TestVersionOf(t *testing.T) {
 		return string(appendDigest(nil, d.Root()))
 	}
 	seen := map[string]string{}
-	for _, text := range []string{`{}`, `[]`, `null`, `""`, `"{}"`, `{"a":1}`, `{"a":"1"}`, `{"a":[]}`, `{"a":{}}`, `["a",1]`, `[["a"],1]`, `[["a",1]]`, `{"a":1,"b":2}`, `{"a":{"b":2}}`, `"a\",\"b"`, `["a","b"]`} {
+	for _, text := range []string{`{}`, `[]`, `null`, `""`, `"{}"`, `{"a":1}`, `{"a":"1"}`, `{"a":[]}`, `{"a":{}}`,
+		`["a",1]`, `[["a"],1]`, `[["a",1]]`, `{"a":1,"b":2}`, `{"a":{"b":2}}`, `"a\",\"b"`, `["a","b"]`} {
 		if other, twice := seen[digest(text)]; twice {
 			t.Errorf("%s and %s have one digest", text, other)
 		}

@@ -26,7 +26,8 @@ func newTransition(l *listPass) *transition {
 		return nil
 	}
 	version := l.options.ResourceVersion
-	return &transition{selection: &l.selection, seed: maphash.MakeSeed(), seen: map[uint64]bool{}, resumed: version != "" && version != "0"}
+	return &transition{selection: &l.selection, seed: maphash.MakeSeed(), seen: map[uint64]bool{},
+		resumed: version != "" && version != "0"}
 }
 
 // take lets an event pass, as one of another type if need be, or returns document.ErrOmit.

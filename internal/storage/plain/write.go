@@ -149,7 +149,8 @@ func taken(w *storage.Write) error {
 func newTarget(r *resource.Resource, w *storage.Write) ([]byte, error) {
 	i := &w.Info
 	if problems := content.IsPathSegmentName(i.Name); len(problems) > 0 {
-		return nil, status.BadRequest("the name of the object (%s) %s", storage.Short(i.Name), strings.Join(problems, ", "))
+		return nil, status.BadRequest("the name of the object (%s) %s", storage.Short(i.Name),
+			strings.Join(problems, ", "))
 	}
 	return w.Exchanges.Target(func(dst []byte) []byte {
 		name := url.PathEscape(i.Name) // what is stored may have any name
@@ -261,7 +262,8 @@ func (s objectWrites) toStoredForm(w *storage.Write) error {
 // then, and the version stays.
 func (s objectWrites) isUnchanged(w *storage.Write) bool {
 	e := &w.Existing
-	return e.Object != nil && !e.IsCompleted && answersObject(s.a.Resource) && len(e.Version) > 0 && document.EqualNodes(w.Object.Root(), e.Root())
+	return e.Object != nil && !e.IsCompleted && answersObject(s.a.Resource) && len(e.Version) > 0 &&
+		document.EqualNodes(w.Object.Root(), e.Root())
 }
 
 // answerUnwritten answers with what would have been stored: the backend knows no dry run, so nothing reaches it.
@@ -370,11 +372,13 @@ func (s objectWrites) written(w *storage.Write, sent []byte) (o written, isWritt
 	var isStored bool
 	if o.object, isStored = s.objectIn(w, r.Body(), sent); isStored {
 		e.Version = versionOf(e.Version[:0], s.a.Resource, o.object.Root(), o.etag)
-	} else if e.Version = e.Version[:0]; s.a.Resource.Fields.Version == nil && s.a.Resource.Backend.Versions == resource.ETagVersions {
+	} else if e.Version = e.Version[:0]; s.a.Resource.Fields.Version == nil &&
+		s.a.Resource.Backend.Versions == resource.ETagVersions {
 		e.Version = appendVersion(e.Version, o.etag)
 	}
 	// A backend with weak ETags gives no version, however often it is asked.
-	isUntellable := len(o.etag) > len(strong(o.etag)) && s.a.Resource.Fields.Version == nil && s.a.Resource.Backend.Concurrency != resource.BestEffort
+	isUntellable := len(o.etag) > len(strong(o.etag)) && s.a.Resource.Fields.Version == nil &&
+		s.a.Resource.Backend.Concurrency != resource.BestEffort
 	isKnown := len(e.Version) > 0 || isUntellable
 	if !keeps(s.a.Resource, resource.ResourceVersions) {
 		isKnown = isStored

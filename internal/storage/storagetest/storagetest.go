@@ -243,8 +243,9 @@ func send(
 		Backend:  &storage.Backend{Name: "api", Client: client, Failed: func(*upstream.Error) {}},
 		Policies: chain.For(&info), ObjectPolicies: chain.For(&object),
 		Schemas: storage.Schemas{
-			Create: set.SchemaFor(described, resource.VerbCreate), Update: set.SchemaFor(described, resource.VerbUpdate),
-			Patch: set.SchemaFor(described, resource.VerbPatch), Read: set.SchemaFor(described, resource.VerbGet),
+			Create: set.SchemaFor(described, resource.VerbCreate),
+			Update: set.SchemaFor(described, resource.VerbUpdate),
+			Patch:  set.SchemaFor(described, resource.VerbPatch), Read: set.SchemaFor(described, resource.VerbGet),
 			BlamesPatches: set.BlamesPatches(described),
 		},
 	})
@@ -259,7 +260,8 @@ func send(
 
 // patchTypes are the languages of patches by their media types.
 var patchTypes = map[string]storage.PatchType{
-	storage.JSONPatchType: storage.JSONPatch, storage.MergePatchType: storage.MergePatch, storage.JSON: storage.MergePatch,
+	storage.JSONPatchType: storage.JSONPatch, storage.MergePatchType: storage.MergePatch,
+	storage.JSON:                    storage.MergePatch,
 	storage.StrategicMergePatchType: storage.StrategicMergePatch, storage.ApplyPatchType: storage.ApplyPatch,
 }
 
@@ -269,7 +271,8 @@ type oldPolicy struct{}
 func (oldPolicy) Name() string { return "old" }
 
 func (oldPolicy) Rules() []admission.Rule {
-	return []admission.Rule{{Group: "*", Resource: "*", Operations: admission.Create | admission.Update | admission.Delete}}
+	return []admission.Rule{{Group: "*", Resource: "*", Operations: admission.Create | admission.Update |
+		admission.Delete}}
 }
 
 func (oldPolicy) NeedsOld() bool { return true }
@@ -664,7 +667,8 @@ func (b *backend) end() string {
 }
 
 // shownFields are the header fields of requests that a file shows.
-var shownFields = []string{"Authorization", "Content-Type", "If-Match", "If-None-Match", "If-Unmodified-Since", "If-Modified-Since"}
+var shownFields = []string{"Authorization", "Content-Type", "If-Match", "If-None-Match", "If-Unmodified-Since",
+	"If-Modified-Since"}
 
 // ServeHTTP implements http.Handler.
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -675,7 +679,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	fmt.Fprintf(&b.log, "> %s %s", r.Method, r.RequestURI)
 	for _, name := range shownFields {
-		if value := strings.Join(r.Header.Values(name), ", "); value != "" && (name != "Content-Type" || value != storage.JSON) {
+		if value := strings.Join(r.Header.Values(name), ", "); value != "" && (name != "Content-Type" ||
+			value != storage.JSON) {
 			fmt.Fprintf(&b.log, " %s:%s", name, value)
 		}
 	}
