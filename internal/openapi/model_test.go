@@ -1,11 +1,14 @@
 package openapi_test
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/admission-gateway/gateway/internal/cel"
+	"github.com/admission-gateway/gateway/internal/document"
 	"github.com/admission-gateway/gateway/internal/openapi"
 	"github.com/admission-gateway/gateway/internal/schema"
 )
@@ -37,6 +40,13 @@ Thing:
 	if _, wrong := admitted(t, s, strings.Replace(deep, `"of":{}`, `"of":{"Size":1}`, 1)); len(wrong) != 1 || !strings.Contains(wrong[0], "must be spelled 'size'") {
 		t.Errorf("a misspelled name: %q", wrong)
 	}
+	nested := strings.Repeat(`{"size":1,"of":`, 4) + `{"size":1,"name":"a"}` + strings.Repeat("}", 4)
+	before, after := parsed(t, nested), parsed(t, strings.Replace(nested, `"a"`, `"b"`, 1))
+	frame := cel.NewFrame(context.Background())
+	defer frame.Release()
+	if errs := s.Validate(frame, after, before).Errors; len(errs) != 1 || errs[0].Field != "of.of.of.of.name" {
+		t.Errorf("an immutable name may change: %v", errs)
+	}
 	if got := len(s.Programs()); got != 2 { // of the whole object, and of the ones in it
 		t.Errorf("%d programs", got)
 	}
@@ -46,6 +56,16 @@ Thing:
 	}
 	s.MergeType()
 	s.DefaultedParts()
+}
+
+func parsed(t *testing.T, text string) document.Node {
+	t.Helper()
+	d, err := document.Parse([]byte(text), document.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Release)
+	return d.Root()
 }
 
 // sameField reports whether each message is about the field of the wanted one.
