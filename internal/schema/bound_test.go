@@ -37,7 +37,7 @@ func TestWrongMetadataIsBounded(t *testing.T) {
 	const n = 20_000
 	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &meta.Rules{}}
 	s.root.summarise()
-	s.settle()
+	s.prepare()
 	for _, c := range []struct {
 		name, member, end string
 		item              func(int) string
@@ -84,7 +84,7 @@ func TestWrongMetadataIsBounded(t *testing.T) {
 func TestWrongMetadataAmongSuspects(t *testing.T) {
 	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &meta.Rules{}}
 	s.root.summarise()
-	s.settle()
+	s.prepare()
 	// The library lowers the case of annotations' keys first, and the lower case of the Kelvin sign is ASCII.
 	suspects := counted("\"\u212a%d\":\"\"")
 	for wrong, want := range map[string]int{`"b":""`: 0, `"b b":""`: 1} {
@@ -104,7 +104,7 @@ func TestWrongMetadataAmongSuspects(t *testing.T) {
 func TestLongMetadata(t *testing.T) {
 	s := &Schema{root: &Shape{accepts: anyKind}, meta: newMetadata(false), metadata: &meta.Rules{}}
 	s.root.summarise()
-	s.settle()
+	s.prepare()
 	long := strings.Repeat("x ", 100_000)
 	for _, meta := range []string{
 		`"name":"` + long + `"`, `"name":"a","labels":{"` + long + `":"` + long + `"}`, `"name":"a","annotations":{"` + long + `":""}`,
@@ -149,7 +149,7 @@ func TestPlacesOfManyFailures(t *testing.T) {
 	root.link()
 	root.summarise()
 	s := &Schema{root: root, meta: newMetadata(false)}
-	s.settle()
+	s.prepare()
 	good, bad := repeated(n, `{"l":[`, ``, alike(`[]`)), repeated(maxFailures, ``, `]}`, alike(`[1,1,9]`))
 	d, err := document.Parse([]byte(good+","+bad), document.Limits{})
 	if err != nil {

@@ -351,7 +351,7 @@ func (c *compiler) schema(props *apiextensions.JSONSchemaProps, o Options) (*Sch
 	if errs := c.extend(s, structural, o.Extensions); len(errs) > 0 {
 		return nil, errs
 	}
-	s.settle()
+	s.prepare()
 	return s, nil
 }
 

@@ -14,12 +14,12 @@ import (
 // defaults and Validate pass over what is marked. An edit takes the marks of what is around it away. What is filled in
 // and what is found wrong is the same without notes.
 
-// settle says by whom the values of each shape are noted on, what is right at a glance, and which defaults can be added to
-// values that are marked.
-func (s *Schema) settle() {
+// prepare completes the shapes of the schema for Prune: the author of the notes on their values, the forms by which Prune goes
+// through them, and which defaults can be added to values that are marked.
+func (s *Schema) prepare() {
 	s.notes = new(document.Noter)
-	s.settleShape(s.root, s.notes, true)
-	s.settleShape(s.meta, s.notes, false)
+	s.prepareShape(s.root, s.notes, true)
+	s.prepareShape(s.meta, s.notes, false)
 	if names, ok := s.root.appendNames(nil, map[*Shape]bool{}); s.check != nil && s.meta == nil && ok {
 		slices.Sort(names)
 		s.spelling = document.NewSpelling(slices.Compact(names))
@@ -48,10 +48,10 @@ func (s *Shape) appendNames(names []string, seen map[*Shape]bool) (_ []string, o
 	return s.list.items.appendNames(names, seen)
 }
 
-// settleShape does so for a shape and the shapes in it. alone is set if nothing around a value
-// looks into it, other than for the keys of the items of a list: Prune takes the defaults of
-// missing keys, so that items which differ in its eyes differ with their defaults and without.
-func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
+// prepareShape completes a shape and the shapes in it. alone is set if no rule of a value around it reads the value, other
+// than the keys of the items of a list: Prune takes the defaults of missing keys, so that items which differ for Prune
+// differ with their defaults and without.
+func (s *Schema) prepareShape(at *Shape, notes *document.Noter, alone bool) {
 	if at == nil || at.form.Of != nil {
 		return // a shape of a document may lead back to itself
 	}
@@ -64,17 +64,17 @@ func (s *Schema) settleShape(at *Shape, notes *document.Noter, alone bool) {
 	for i := range at.object.properties {
 		p := &at.object.properties[i]
 		if p.implied == objectMeta {
-			s.settleShape(p.Shape, nil, false) // what is in metadata is noted on by the shape of every metadata
+			s.prepareShape(p.Shape, nil, false) // what is in metadata is noted on by the shape of every metadata
 			continue
 		}
-		s.settleShape(p.Shape, notes, inside)
+		s.prepareShape(p.Shape, notes, inside)
 	}
 	for i := range at.object.defaults {
 		f := &at.object.defaults[i]
 		f.harmless = alone && at.flat && at.object.size == nil && s.takes(f.shape, f.shape.def)
 	}
-	s.settleShape(at.object.additional, notes, inside)
-	s.settleShape(at.list.items, notes, inside)
+	s.prepareShape(at.object.additional, notes, inside)
+	s.prepareShape(at.list.items, notes, inside)
 	at.noteFillings()
 	at.form = formOf(at)
 }

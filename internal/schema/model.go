@@ -214,7 +214,7 @@ func CompileModel(root *Model, o Options) (s *Schema, warnings, errs field.Error
 		}
 	}
 	c.summarise()
-	s.settle()
+	s.prepare()
 	if o.Resource {
 		s.metadata = &meta.Rules{Namespaced: o.Namespaced, AnyName: o.AnyName}
 	}

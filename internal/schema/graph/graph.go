@@ -77,7 +77,7 @@ const (
 	OpenAPI30
 )
 
-// Use is what the values are that a schema is asked about: it decides which required members may be
+// Use says where the values come from that a schema checks: it decides which required members may be
 // missing.
 type Use uint8
 
@@ -139,7 +139,7 @@ type Member struct {
 	Schema      *Schema
 }
 
-// Compose makes the schema of an object of objects, of which each member has a schema of its own.
+// Compose makes the schema of an object of objects: each member of the inner ones has its own schema.
 func Compose(members []Member) *Schema {
 	root := &node{accepts: anyKind, object: newObject(), isFramed: true}
 	places := map[string]*node{}
@@ -197,7 +197,7 @@ type Failure struct {
 	At document.Node
 }
 
-// Result is what a walk found.
+// Result holds the failures that a walk found.
 type Result struct {
 	// Failures are in the order in which they were found.
 	Failures []Failure
@@ -313,7 +313,7 @@ type listRules struct {
 	unevaluated      *node
 }
 
-// resource is a part of the document with an identifier of its own, or the whole document.
+// resource is a part of the document that has an identifier, or the whole document.
 type resource struct {
 	root    document.Node
 	uri     *url.URL // nil if it has none

@@ -47,7 +47,8 @@ func NewEnum(values []document.Node) *Enum {
 	return e.indexed()
 }
 
-// ExactEnum makes the enumeration of a schema of a document, which may hold beside another one. Messages do not list null.
+// ExactEnum makes the enumeration of a schema of a document, which may hold beside another one. Messages do not list
+// null.
 func ExactEnum(values []document.Node, and *Enum) *Enum {
 	e := &Enum{And: and, isExact: true}
 	for _, v := range values {

@@ -1,6 +1,6 @@
 // Package keyword holds the keywords of schemas that look at one value alone: its text, its number, how many members or
-// items it has, and whether it is one of those listed. The schemas of Kubernetes and the schemas of documents have the same
-// keywords, and say the same of what breaks them.
+// items it has, and whether it is one of those listed. The schemas of Kubernetes and the schemas of documents have the
+// same keywords, and say the same of what breaks them.
 //
 // They differ in arithmetic. Kubernetes decodes a number to an int64 or a double before it compares it, see package
 // compare. JSON Schema compares numbers by their exact values, however they are spelled.

@@ -33,8 +33,8 @@ func failures(b Broken, failure Failures, v document.Node) (all []string) {
 	return all
 }
 
-// Each keyword takes its bounds, refuses what is beyond them, and says so with the value, all broken keywords in the order
-// of the constants (VAL-3).
+// Each keyword takes its bounds, refuses what is beyond them, and says so with the value, all broken keywords in the
+// order of the constants (VAL-3).
 func TestText(t *testing.T) {
 	expression, err := pattern.New("^[a-zé]*$")
 	if err != nil {
@@ -50,7 +50,8 @@ func TestText(t *testing.T) {
 		{any, `""`, nil}, {any, `"\u0000"`, nil},
 		{sized, `"a"`, []string{`f: Invalid value: "a": must be at least 2 characters`}},
 		{sized, `"é"`, []string{`f: Invalid value: "é": must be at least 2 characters`}},
-		{sized, `"ab"`, nil}, {sized, `"éé"`, nil}, {sized, `"éél"`, nil}, {sized, `"😀😀😀"`, nil}, {sized, `"\u00e9\u00e9\u00e9"`, nil},
+		{sized, `"ab"`, nil}, {sized, `"éé"`, nil}, {sized, `"éél"`, nil}, {sized, `"😀😀😀"`, nil},
+		{sized, `"\u00e9\u00e9\u00e9"`, nil},
 		{sized, `"éélé"`, []string{`f: Too long: must be at most 3 characters`}},
 		{Text{Least: 2, Most: -1}, `"😀"`, []string{`f: Invalid value: "😀": must be at least 2 characters`}},
 		{empty, `""`, nil}, {empty, `"a"`, []string{`f: Too long: must be at most 0 characters`}},
@@ -195,8 +196,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// In enumerations of Kubernetes null is no value, and inside objects and lists an integer is no double. In those of documents
-// numbers are equal by their values wherever they stand.
+// In enumerations of Kubernetes null is no value, and inside objects and lists an integer is no double. In those of
+// documents numbers are equal by their values wherever they stand.
 func TestEnum(t *testing.T) {
 	list := parse(t, `["a","b","a",1,2.5,true,null,{"n":1,"l":[]}]`)
 	var values []document.Node
@@ -214,9 +215,12 @@ func TestEnum(t *testing.T) {
 		value             string
 		kubernetes, exact bool
 	}{
-		{`"a"`, true, true}, {`"b"`, true, true}, {`"c"`, false, false}, {`1`, true, true}, {`1.0`, true, true}, {`2.5`, true, true}, {`25e-1`, true, true},
-		{`2`, false, false}, {`2.50000000000000000001`, true, false}, {`true`, true, true}, {`false`, false, false}, {`null`, false, true},
-		{`{"l":[],"n":1}`, true, true}, {`{"l":[],"n":1.0}`, false, true}, {`{"l":[]}`, false, false}, {`[]`, false, false},
+		{`"a"`, true, true}, {`"b"`, true, true}, {`"c"`, false, false}, {`1`, true, true}, {`1.0`, true, true},
+		{`2.5`, true, true}, {`25e-1`, true, true},
+		{`2`, false, false}, {`2.50000000000000000001`, true, false}, {`true`, true, true}, {`false`, false, false},
+		{`null`, false, true},
+		{`{"l":[],"n":1}`, true, true}, {`{"l":[],"n":1.0}`, false, true}, {`{"l":[]}`, false, false},
+		{`[]`, false, false},
 	} {
 		has := func(e *Enum) bool {
 			v := parse(t, c.value)

@@ -1,5 +1,5 @@
-// Package list says which items of lists are the same: by the keys of x-kubernetes-list-type map, or by their whole values in
-// sets, and in lists with uniqueItems.
+// Package list says which items of lists are the same: by the keys of x-kubernetes-list-type map, or by their whole
+// values in sets, and in lists with uniqueItems.
 package list
 
 import (
@@ -20,9 +20,8 @@ type Type struct {
 	IsExact bool
 }
 
-// Repeats appends the items that repeat an earlier one, once for each value that is repeated unless the type is exact, in
-// the list's order. If a list of type map has an item that cannot have keys, only that misfit is
-// reported.
+// Repeats appends the items that repeat an earlier one, once for each value that is repeated unless the type is exact,
+// in the list's order. If a list of type map has an item that cannot have keys, only that misfit is reported.
 func (l *Type) Repeats(found []document.Node, list document.Node, scratch *Items) (repeated []document.Node, misfit document.Node) {
 	if l.MayRepeat {
 		return found[:0], document.Node{}
@@ -77,7 +76,8 @@ func (l *Type) repeatsAmongFew(found []document.Node, list document.Node, filled
 	return found, document.Node{}
 }
 
-// value returns the value of an item's key, invalid if there is none. With filled set, a key that is missing has its default.
+// value returns the value of an item's key, invalid if there is none. With filled set, a key that is missing has its
+// default.
 func (l *Type) value(item document.Node, key int, filled bool) document.Node {
 	v, found := item.Step(&l.Keys[key])
 	if !found && filled {
@@ -223,8 +223,8 @@ type entry struct {
 	repeats uint32 // how many later items are the same
 }
 
-// A walk that is given back keeps room for so many items whatever it was used for, and for keptLarge times as many until
-// keptIdle walks in a row needed little of it.
+// A walk that is given back keeps room for so many items whatever it was used for, and for keptLarge times as many
+// until keptIdle walks in a row needed little of it.
 const (
 	keptItems = 4 << 10
 	keptLarge = 16
@@ -319,8 +319,8 @@ func (k *Items) Release() {
 	}
 }
 
-// SameItems reports whether two lists of one length have the same items, none of them twice. The function compares the two
-// items with the same keys.
+// SameItems reports whether two lists of one length have the same items, none of them twice. The function compares the
+// two items with the same keys.
 func (l *Type) SameItems(a, b document.Node, same func(a, b document.Node) bool) bool {
 	known := Items{Filled: true}
 	known.reset(a.Len())

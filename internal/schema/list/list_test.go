@@ -22,8 +22,8 @@ func counted(format string) func(int) string {
 	return func(i int) string { return fmt.Sprintf(format, i) }
 }
 
-// However alike items are, finding the ones that repeat others takes a few looks for each: how many, the random hash decides
-// (VAL-7).
+// However alike items are, finding the ones that repeat others takes a few looks for each: how many, the random hash
+// decides (VAL-7).
 func TestLooksForRepeatedItems(t *testing.T) {
 	const n = 20_000
 	for name, item := range map[string]func(int) string{
@@ -99,8 +99,8 @@ func texts(values []document.Node) string {
 	return strings.Join(all, " ")
 }
 
-// A list says which of its items repeat others in the same way whether it is short, and each item is compared with each, or
-// long, and a table holds them.
+// A list says which of its items repeat others in the same way whether it is short, and each item is compared with
+// each, or long, and a table holds them.
 func TestRepeats(t *testing.T) {
 	for _, c := range []struct {
 		name, list   string
@@ -152,8 +152,8 @@ func TestKeyDefaults(t *testing.T) {
 	}
 }
 
-// The item of an old list is found by its keys, which must all be there and scalars; if missing keys have their defaults, by
-// these too.
+// The item of an old list is found by its keys, which must all be there and scalars; if missing keys have their
+// defaults, by these too.
 func TestOldItems(t *testing.T) {
 	withDefault := Type{Keys: ports.Keys, Defaults: []document.Node{{}, parse(t, `"TCP"`)}}
 	old := `{"port":1,"protocol":"TCP","n":1},{"port":2,"n":2},{"port":[3],"protocol":"TCP","n":3},{"port":1,"protocol":"TCP","n":4}`
@@ -162,8 +162,10 @@ func TestOldItems(t *testing.T) {
 		long += fmt.Sprintf(`,{"port":%d,"protocol":"X"}`, 1000+i)
 	}
 	for _, c := range []struct{ item, predecessor, ancestor string }{
-		{`{"port":1,"protocol":"TCP"}`, `1`, `1`}, {`{"port":1.0,"protocol":"TCP"}`, ``, `1`}, {`{"port":1,"protocol":"UDP"}`, ``, ``},
-		{`{"port":1}`, ``, `1`}, {`{"port":2,"protocol":"TCP"}`, ``, `2`}, {`{"port":2}`, ``, `2`}, {`{"port":[3],"protocol":"TCP"}`, ``, ``},
+		{`{"port":1,"protocol":"TCP"}`, `1`, `1`}, {`{"port":1.0,"protocol":"TCP"}`, ``, `1`},
+		{`{"port":1,"protocol":"UDP"}`, ``, ``},
+		{`{"port":1}`, ``, `1`}, {`{"port":2,"protocol":"TCP"}`, ``, `2`}, {`{"port":2}`, ``, `2`},
+		{`{"port":[3],"protocol":"TCP"}`, ``, ``},
 		{`{}`, ``, ``}, {`"a"`, ``, ``}, {`null`, ``, ``},
 	} {
 		for _, text := range []string{old, long} {
@@ -193,7 +195,8 @@ func TestSameItems(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{set, `[1,2]`, `[2,1]`, true}, {set, `[1,2]`, `[1,3]`, false}, {set, `[1,1]`, `[1,2]`, false}, {set, `[1,2]`, `[1,1]`, false}, {set, `[]`, `[]`, true},
+		{set, `[1,2]`, `[2,1]`, true}, {set, `[1,2]`, `[1,3]`, false}, {set, `[1,1]`, `[1,2]`, false},
+		{set, `[1,2]`, `[1,1]`, false}, {set, `[]`, `[]`, true},
 		{named, `[{"name":"a","x":1},{"name":"b"}]`, `[{"name":"b"},{"name":"a","x":1}]`, true},
 		{named, `[{"name":"a","x":1},{"name":"b"}]`, `[{"name":"b"},{"name":"a","x":2}]`, false},
 		{named, `["a"]`, `[{"name":"a"}]`, false}, {named, `[{"name":"a"}]`, `["a"]`, false},

@@ -8,8 +8,8 @@ import (
 	"github.com/admission-gateway/gateway/internal/schema/keyword"
 )
 
-// Most scalars are right at a glance, and most objects and lists if all in them is. So Prune leaves most of its walk to a
-// [document.Traverse] by forms, which are compiled from the keywords, and looks at what they do not take.
+// Most scalars are right by their kind, size or value, and most objects and lists if all in them is. So Prune leaves most of
+// its walk to a [document.Traverse] by forms, which are compiled from the keywords, and looks at what they do not take.
 
 // glanceOf makes the glance of a shape.
 func glanceOf(s *Shape) document.Glance {
