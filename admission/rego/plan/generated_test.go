@@ -23,7 +23,7 @@ func TestGenerated(t *testing.T) {
 	var given any
 	decode(t, `{"a":"x","b":2,"list":["x",1,[1,2]],"map":{"a":1,"b":{"a":2}},"most":2}`, &given)
 	compared := 0
-	for i := range 40 {
+	for i := range 70 {
 		r := rand.New(rand.NewPCG(uint64(i), 12))
 		g := &regotest.Grammar{Rand: r}
 		text := g.Module(func(text string) bool {
@@ -53,7 +53,7 @@ func TestGenerated(t *testing.T) {
 			}
 		}
 	}
-	if compared < 250 {
+	if compared < 400 {
 		t.Errorf("only %d evaluations were compared", compared)
 	}
 }

@@ -384,6 +384,30 @@ func TestResults(t *testing.T) {
 		{"a value that is false", "q := false\np := [1 | q]", "[]"},
 		{"a comparison of undefined", "p := [1 | input.review.none == input.review.none]", "[]"},
 		{"a chain of rules", "a := b + 1\nb := c + 1\nc := input.review.n\np := a * b * c", "6"},
+		{"a wrong operand of three", `p := substring(input.review.n, 0, 1)`,
+			"error: m0.rego:2: eval_type_error: substring: operand 1 must be string but got number"},
+		{"a member within with", "q := object.get(input.review, \"n\", 0)\nr := object.get(input, \"a\", 0)\n" +
+			"p := [q, a, b, q] if { a := q with input as {\"review\": {\"n\": 9}}; b := r with input as {\"a\": 8} }", "[1, 9, 8, 1]"},
+		{"unification of lists both ways", `p := [x, y, z] if { [x, 1, {"a": z}] = [2, y, {"a": input.review.n}] }`, "[2, 1, 1]"},
+		{"unification of a value and a list", `p := [x | some v in [[1, 2], [1, 3], [2, 4], "a"]; [1, x] = v]`, "[2, 3]"},
+		{"unification that fails", `p := 1 if { [1, x] = [2, x]; x = 3 }`, ""},
+		{"unification of what was found", `p := [x | some x in input.review.list; [x, _] = [_, 3]; {"k": x} = {"k": 2}]`, "[2]"},
+		{"with many times over", "q := [input.review.n, input.review.m]\np := [a, b, c, d] if { a := q with input.review.m as 1; b := q with input.review.m as 2; " +
+			"c := q with input.review.n as 3 with input.review.m as 4; d := q with input.review as {\"n\": 5, \"m\": 6} }", "[[1, 1], [1, 2], [3, 4], [5, 6]]"},
+		{"an object by keys of the input", `o[k] := v if some k, v in input.review.tree
+p := [o.c, o["a"].b, [k | o[k]]]`, `[1, 3, ["a", "c"]]`},
+		{"a negated call and comprehension", `f(x) if x > 2
+p := [x | some x in input.review.list; not f(x); not [1 | x == 1] == [1]]`, "[2]"},
+		{"print", `p := 1 if { print("a", input.review.none); print(input.review.n) }`, "1"},
+		{"a reference into a call", `p := split("a.b", ".")[i] if i := input.review.n`, `"b"`},
+		{"sets in sets", `s := {[x, {y}] | some x, y in input.review.list}
+p := [x | [x, {2}] = s[_]]`, "[1]"},
+		{"an index of many rules", `r(x) := "one" if x == 1
+r(x) := "two" if x == 2
+r(x) := "text" if x == "a"
+r(x) := "list" if x == [1]
+r(x) := "other" if { x != 1; x != 2; x != "a"; x != [1] }
+p := [r(x) | some x in [1, 2, "a", [1], null, 1.0]]`, `["one", "two", "text", "list", "other", "one"]`},
 		{"a set of objects", `p := {x | x := {"n": input.review.list[_] % 2}}`, `{{"n": 0}, {"n": 1}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -421,7 +445,8 @@ func TestRefusals(t *testing.T) {
 	for module, want := range map[string]string{
 		"p if count([]) == 1\nq if p with count as 1": "there is no step for with count",
 		"f(x) := x\nq if f(1) with f as 2":            "there is no step for with data.t.f",
-		"q := data.u":                                 "data.u is all rules of a package",
+		"q := r if r := data.u.a with data.u.a as 7":  "there is no step for with data.u.a",
+		"q := data.u": "data.u is all rules of a package",
 		`a.b[x].c := y if { some x in ["u", "v"]; y := 1 }
 q := a.b.v`: "the rules of data.t.a.b are of several forms",
 	} {

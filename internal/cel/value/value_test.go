@@ -295,6 +295,14 @@ func TestNames(t *testing.T) {
 	if _, found := a.Value(celtest.Parse(t, `{"__x":1}`), typ).(*value.Map).Find(types.String("__x")); found {
 		t.Error("a member with a name that no expression can write is found")
 	}
+	if !value.IsObject(celtest.Parse(t, "{}"), typ) || value.IsObject(celtest.Parse(t, "[]"), typ) || !value.IsObject(celtest.Parse(t, "{}"), nil) ||
+		value.IsObject(celtest.Parse(t, "{}"), value.NewType(celtest.Structural(t, "{type: string}"), false)) {
+		t.Error("what is an object")
+	}
+	r := a.NewRecord(1, nil).(fmt.Stringer)
+	if r.String() != "map" || full.String() != "map" || a.Value(celtest.Parse(t, "[1]"), nil).(*value.List).String() != "list" {
+		t.Error("a value is shown by more than its type")
+	}
 	root := value.NewType(celtest.Structural(t, "{type: object}"), true)
 	if root.Members["kind"] == nil || root.Members["metadata"] == nil {
 		t.Error("the root of a resource has no kind and metadata")
@@ -304,6 +312,11 @@ func TestNames(t *testing.T) {
 // TestDocuments: a collection of documents is a list of cel-go's.
 func TestDocuments(t *testing.T) {
 	a := arena(t)
+	defer func() {
+		if units := spent(a); units != 591 {
+			t.Errorf("all of it costs %d units", units)
+		}
+	}()
 	list := func(texts ...string) (*value.Documents, ref.Val) {
 		l := &value.Documents{Arena: a}
 		var all []any
@@ -494,8 +507,12 @@ func TestJSON(t *testing.T) {
 		}
 		if made, ok := v.(*value.Made); ok {
 			text, problem := m.Arena.AppendConfiguration(nil, made)
-			got := strings.Replace(jsonOr(text, problem),
-				"!error applying patch: failed to convert patch object to typed object: ", "!", 1)
+			got := jsonOr(text, problem)
+			const conversion = "!error applying patch: failed to convert patch object to typed object: ."
+			if strings.HasPrefix(c.configuration, "!.") != strings.HasPrefix(got, conversion) {
+				t.Errorf("%s as a configuration is %s", c.expression, got)
+			}
+			got = strings.Replace(got, strings.TrimSuffix(conversion, "."), "!", 1)
 			if got != c.configuration {
 				t.Errorf("%s as a configuration is %s, want %s", c.expression, got, c.configuration)
 			}
