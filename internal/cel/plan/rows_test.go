@@ -93,7 +93,11 @@ func TestLarge(t *testing.T) {
 		fmt.Fprintf(&text, "\t%d units, %d KiB  %s\n", nativeUnits, natively.Asked.Peak>>10, short(native.String()))
 		fmt.Fprintf(&text, "\t%d units, %d KiB  %s\n", lazyUnits, lazily.Asked.Peak>>10, short(lazy.String()))
 		if !strings.HasPrefix(native.Err, "stopped") { // Kubernetes may work for minutes on what is stopped here
-			if want, _ := x.Theirs(in.values); !isAlike(native, want) || !isAlike(lazy, want) {
+			want, _ := x.Theirs(in.values)
+			for try := 0; try < 100 && !isAlike(native, want); try++ {
+				want, _ = x.Theirs(in.values) // the order of a map's keys is random
+			}
+			if !isAlike(native, want) || !isAlike(lazy, want) {
 				t.Errorf("%s\nnatively %v\nlazily   %v\nwant     %v", expression, native, lazy, want)
 			}
 		}
