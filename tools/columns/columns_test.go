@@ -23,6 +23,8 @@ func TestMend(t *testing.T) {
 			"func f() {\n\tif " + a + " == 1 ||\n\t\t" + b + " == 2 {\n\t}\n}\n"},
 		{"never before the assignment", "func f() {\n\t" + a + ", " + a + " := call(1, 2, 3456)\n}\n",
 			"func f() {\n\t" + a + ", " + a + " := call(1, 2,\n\t\t3456)\n}\n"},
+		{"the results of a function", "func f(x, y string, " + wide(50) + ", " + wide(30) + " string) (string, error) {\n}\n",
+			"func f(x, y string, " + wide(50) + ",\n\t" + wide(30) + " string) (string, error) {\n}\n"},
 		{"a comment", "// " + a + " " + b + " 1234567\n// and more.\nvar a int\n", "// " + a + " " + b + "\n// 1234567 and more.\nvar a int\n"},
 		{"a list", "// F:\n//\n//   - " + b + " " + b + "\n//   - more\nvar a int\n", "// F:\n//\n//   - " + b + "\n//     " + b + "\n//   - more\nvar a int\n"},
 		{"a comment behind code", "var a = 1 // " + a + " " + b + "\n", "// " + a + " " + b + "\nvar a = 1\n"},

@@ -139,21 +139,24 @@ func (l *line) broken() string {
 	}
 	depth, best, most := 0, 0, -1<<30
 	assigned := l.assignment()
+	isFunc, isResults := l.pieces[0].token == token.FUNC, false // the results of a function stay together
 	for i, p := range l.pieces {
 		switch p.token {
 		case token.LPAREN, token.LBRACE, token.LBRACK:
+			isResults = isResults || isFunc && depth == 0 && p.token == token.LPAREN && l.pieces[i-1].token == token.RPAREN
 			depth++
 		case token.RPAREN, token.RBRACE, token.RBRACK:
 			depth--
+			isResults = isResults && depth > 0
 		}
 		if i+1 == len(l.pieces) || widthOf(l.text[:p.end]) > maxColumns {
 			break
 		}
 		cost, isPlace := costOf(p.token)
-		if !isPlace || i < assigned || p.token == token.LPAREN && !l.isCall(i) || l.pieces[i+1].token == token.COMMENT {
+		if !isPlace || isResults || i < assigned || p.token == token.LPAREN && !l.isCall(i) || l.pieces[i+1].token == token.COMMENT {
 			continue
 		}
-		value := widthOf(strings.TrimLeft(l.text[:p.end], "\t")) - cost - 35*depth
+		value := widthOf(strings.TrimLeft(l.text[:p.end], "\t")) - cost - 60*depth
 		// A break before the end of a bracket says nothing, and one at the very beginning saves nothing.
 		switch next := l.pieces[i+1].token; {
 		case next == token.RPAREN || next == token.RBRACE || next == token.RBRACK:
